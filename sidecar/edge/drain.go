@@ -3,8 +3,10 @@ package edge
 import (
 	"context"
 	"fmt"
-	"saltclusterd/sidecar/edge/netconn"
+	"slices"
 	"time"
+
+	"saltclusterd/sidecar/edge/netconn"
 )
 
 // quietFor is the silence after which a request connection counts as between two requests. A peer that asks in the very
@@ -16,7 +18,8 @@ const quietFor = time.Second
 const drainLook = 50 * time.Millisecond
 
 // Drain stops listening and closes the subscribers there are in steps, spread
-// evenly over the given time, so that they arrive elsewhere in steps too.
+// evenly over the given time, so that they arrive elsewhere in steps too. Those
+// that may be signing in are closed when they have had the time for it.
 // When ctx ends it stops; Close ends the rest, Resume takes newcomers again. An
 // edge that was never opened has no subscribers to close.
 func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
@@ -27,14 +30,46 @@ func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
 	e.listener.Shut()
 	all := e.conns.Retire()
 	e.listener.Changing.Unlock()
-	spread(ctx, len(all), over, e.ctx.Done(), nil, func(i int) {
-		s := all[i]
-		s.Mu.Lock()
-		s.held = false
-		s.flush()
-		s.Mu.Unlock()
-		s.Cut(netconn.ReasonDrained)
+	letGoAll(ctx, e.ctx, all, over)
+}
+
+// letGo cuts a subscriber; false when it may be signing in.
+func (s *sub) letGo(now int64) bool {
+	s.Mu.Lock()
+	if s.held { // it cannot read what it gets now
+		s.held, s.moved = false, now
+	}
+	s.flush()
+	signsIn := s.moved != 0 && now-s.moved < int64(s.edge.cfg.SignInTime)
+	s.Mu.Unlock()
+	if signsIn && s.Reason() == netconn.ReasonNone {
+		return false
+	}
+	s.Cut(netconn.ReasonDrained)
+	return true
+}
+
+// letGoAll has connections let go, spread evenly over the given time, and those that were busy again and again. It
+// returns when none is left, or ctx or edge ends.
+func letGoAll[C interface{ letGo(now int64) bool }](ctx, edge context.Context, all []C, over time.Duration) {
+	var busy []C
+	spread(ctx, len(all), over, edge.Done(), nil, func(i int) {
+		if !all[i].letGo(netconn.Clock()) {
+			busy = append(busy, all[i])
+		}
 	})
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	for len(busy) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-edge.Done():
+			return
+		case <-look.C:
+		}
+		busy = slices.DeleteFunc(busy, func(c C) bool { return c.letGo(netconn.Clock()) })
+	}
 }
 
 // Resume listens again after Drain, on the same addresses.
@@ -74,31 +109,7 @@ func (e *ReqEdge) Drain(ctx context.Context, over time.Duration) {
 	e.listener.Shut()
 	all := e.conns.Retire()
 	e.listener.Changing.Unlock()
-	var busy []*reqConn
-	spread(ctx, len(all), over, e.ctx.Done(), nil, func(i int) {
-		if !all[i].letGo(netconn.Clock()) {
-			busy = append(busy, all[i])
-		}
-	})
-	look := time.NewTicker(drainLook)
-	defer look.Stop()
-	for len(busy) > 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-e.ctx.Done():
-			return
-		case <-look.C:
-		}
-		left := busy[:0]
-		for _, c := range busy {
-			if !c.letGo(netconn.Clock()) {
-				left = append(left, c)
-			}
-		}
-		clear(busy[len(left):])
-		busy = left
-	}
+	letGoAll(ctx, e.ctx, all, over)
 }
 
 // Resume listens again after Drain, on the same addresses.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
@@ -28,6 +30,50 @@ func TestPubDrainAndResume(t *testing.T) {
 	require.NoError(t, e.Close())
 	if err := e.Resume(t.Context()); err == nil {
 		t.Fatal("a closed edge listens again")
+	}
+}
+
+// TestPubDrain_SignIn: a subscriber that has just got a reason to sign in is closed when it has had the time for it, and
+// no other one gets such a reason during a drain.
+func TestPubDrain_SignIn(t *testing.T) {
+	for name, hold := range map[string]bool{"window": false, "hold": true} {
+		t.Run(name, func(t *testing.T) {
+			e := openPub(t, PubConfig{Shards: 1})
+			told, other := subscribe(t, e, ""), subscribe(t, e, "") // in this order
+			e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge"), Hold: hold})
+			patience.WaitFor(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+			e.cfg.SignInTime = time.Hour // now that the rotation has begun
+			next(t, told, "nudge")
+			e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
+			next(t, told, "new")
+			left := 1
+			if hold { // the drain lets the other one read what was held, so that it may sign in as well
+				left = 2
+			} else {
+				next(t, other, "old")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				e.Drain(ctx, 0)
+			}()
+			if hold {
+				next(t, other, "old")
+			}
+			patience.WaitFor(t, "the rest is closed", func() bool { return e.conns.Draining() && e.Stats().Conns == left })
+			cancel()
+			<-drained
+			check.Equal(t, e.Stats().OnPrevious, 1)
+			for _, s := range e.conns.All() {
+				check.Equal(t, s.letGo(netconn.Clock()+int64(time.Hour)), true)
+			}
+			for _, c := range []*zmtp.Client{told, other} {
+				if p, err := c.ReadMessage(); err == nil {
+					t.Errorf("got %q", p)
+				}
+			}
+		})
 	}
 }
 

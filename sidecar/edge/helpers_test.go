@@ -42,6 +42,7 @@ func openReq(t testing.TB, cfg ReqConfig, h func(*Request)) *ReqEdge {
 func openPub(t testing.TB, cfg PubConfig) *PubEdge {
 	t.Helper()
 	cfg.Addrs = []string{"127.0.0.1:0"}
+	orInt(&cfg.SignInTime, time.Nanosecond) // rotations begin at once
 	e, err := NewPubEdge(cfg)
 	require.NoError(t, err)
 	require.NoError(t, e.Open(context.Background()))

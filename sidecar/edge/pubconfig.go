@@ -57,6 +57,12 @@ type PubConfig struct {
 	Heartbeat        time.Duration // a PING to every subscriber, give or take a fifth. 10 s
 	HeartbeatTimeout time.Duration // for anything to come back, and for a full socket to take anything. 30 s
 
+	// SignInTime is how long a stock minion may need to sign in: it repeats a request after as long. One of Salt 3008
+	// whose connection ends while it signs in because of a publication never hears anything again. So a rotation waits
+	// until connections are this old (a load balancer that has just seen this node fail may still cut them), and stands
+	// still during a drain; and a drain cuts no sooner than this after a publication under a new key. 5 s
+	SignInTime time.Duration
+
 	Shards     int // workers. One per CPU, at most 16
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -84,6 +90,7 @@ func (c PubConfig) withDefaults() (PubConfig, error) {
 	orInt(&c.HandshakeTimeout, 10*time.Second)
 	orInt(&c.Heartbeat, 10*time.Second)
 	orInt(&c.HeartbeatTimeout, 30*time.Second)
+	orInt(&c.SignInTime, 5*time.Second)
 	orInt(&c.Shards, min(runtime.GOMAXPROCS(0), 16))
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/sidecar/edge/netconn"
 )
 
 // Rotation says how subscribers move to a new generation.
@@ -79,9 +81,8 @@ func (e *PubEdge) members() (all []*sub) {
 	return all
 }
 
-// endRotation moves the subscribers that are still to be moved, without a nudge, because their connections are cut
-// next: a minion that is nudged in that moment begins to sign in, and one of Salt 3008 whose connection ends then never
-// hears anything again.
+// endRotation leaves the subscribers that are still to be moved where they are, because their connections are cut next:
+// see PubConfig.SignInTime.
 func (e *PubEdge) endRotation() {
 	e.rotating.Lock()
 	defer e.rotating.Unlock()
@@ -106,23 +107,46 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 	defer e.wg.Done()
 	defer close(r.done)
 	to, _ := e.current()
-	spread(context.Background(), len(old), how.Window, r.hurry, how.stands(), func(i int) {
-		s := old[i]
-		s.shard.mu.Lock()
-		if r.mute.Load() {
-			s.move(to, nil)
-		} else {
+	if !how.Hold {
+		how.Window -= e.awaitAge(old, how.Window, r.hurry)
+	}
+	stands := how.stands()
+	paused := func(now time.Time) bool { return e.conns.Draining() || stands(now) }
+	spread(context.Background(), len(old), how.Window, r.hurry, paused, func(i int) {
+		if s := old[i]; !r.mute.Load() {
+			s.shard.mu.Lock()
 			s.move(to, how.Nudge)
 			if s.known {
 				e.newcomers.add(s, true)
 			}
+			s.shard.mu.Unlock()
 		}
-		s.shard.mu.Unlock()
 		r.left.Add(-1)
 	})
 	e.mu.Lock()
 	e.prev = nil
 	e.mu.Unlock()
+}
+
+// awaitAge waits until all subscribers have been connected for SignInTime, but for no more than half of the window. It
+// returns how long it has waited.
+func (e *PubEdge) awaitAge(all []*sub, window time.Duration, hurry <-chan struct{}) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	youngest := all[0].since
+	for _, s := range all {
+		youngest = max(youngest, s.since)
+	}
+	wait := min(e.cfg.SignInTime-time.Duration(netconn.Clock()-youngest), window/2)
+	if wait <= 0 {
+		return 0
+	}
+	select {
+	case <-hurry:
+	case <-time.After(wait):
+	}
+	return wait
 }
 
 // stands says when a rotation that begins now makes a pause.

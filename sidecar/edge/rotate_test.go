@@ -9,6 +9,7 @@ import (
 	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -178,6 +179,31 @@ func TestPubClose_NoNudge(t *testing.T) {
 	}
 	if nudged > 1 { // whose turn came at once
 		t.Errorf("%d were nudged", nudged)
+	}
+}
+
+// TestRotate_Young: a rotation with a window waits until the connections are old enough, and then ends in time.
+func TestRotate_Young(t *testing.T) {
+	e := openPub(t, PubConfig{SignInTime: time.Hour})
+	c := subscribe(t, e, "")
+	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge")})
+	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
+	next(t, c, "old")
+	e.Rotate(Rotation{Nudge: []byte("at once")}) // has the first end
+	next(t, c, "nudge")
+	next(t, c, "at once")
+	for _, s := range e.conns.All() {
+		s.since = netconn.Clock() - int64(time.Hour)
+	}
+	if wait := e.awaitAge(e.conns.All(), time.Minute, nil); wait != 0 {
+		t.Errorf("waits %s for one that is old", wait)
+	}
+	if wait := e.awaitAge(nil, time.Minute, nil); wait != 0 {
+		t.Errorf("waits %s for nobody", wait)
+	}
+	fresh := &sub{since: netconn.Clock()}
+	if wait := e.awaitAge([]*sub{fresh}, 2*time.Millisecond, nil); wait != time.Millisecond {
+		t.Errorf("waits %s of a window of 2 ms", wait)
 	}
 }
 

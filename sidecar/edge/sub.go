@@ -27,11 +27,17 @@ type sub struct {
 	progress  int64 // clock when a blocked one last took something
 	ponging   bool  // a PONG is in q
 	owing     int64 // clock when copies for it alone were queued that it has not taken yet; 0: none
-	held      bool  // nothing is written before it is moved
+	moving          // between two generations
 
 	known    bool   // not a newcomer (any more); shard.mu
 	topics   topics // the reader's to change, with shard.mu
 	lastSeen uint64 // sequence of the last publication matched; shard.mu
+}
+
+// moving is what a rotation does with a subscriber.
+type moving struct {
+	held  bool  // nothing is written before it is moved
+	moved int64 // clock when it last got a reason to sign in; 0: never
 }
 
 // silentFactor is how many HandshakeTimeouts a subscriber may say nothing at all. One with Salt's tcp transport
@@ -260,6 +266,7 @@ func (s *sub) move(to *generation, nudge []byte) {
 	unfiltered := s.q.open() != nil
 	s.q.leave(s.feed)
 	s.nudge(nudge, unfiltered)
+	s.moved = netconn.Clock()
 	if s.feed = next; unfiltered {
 		s.q.follow(next)
 	}

@@ -77,6 +77,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	s.Opened.Store(true)
 	s.duties().Start(s.ctx, &s.wg, lifecycle.EdgesOpen, lifecycle.ColdStart)
 	s.Settled.Store(true)
+	s.m.d.checks.Kick() // a load balancer that saw this node fail would soon cut the connections that come now
 	s.migration.Resume()
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
