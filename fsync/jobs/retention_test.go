@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -36,7 +37,7 @@ func (n *testNode) clean(jid string) {
 
 func (n *testNode) remove(jid string) {
 	n.w.t.Helper()
-	require.NoError(n.w.t, os.RemoveAll(n.store.disk.path(jid)))
+	replicatest.Lose(n.w.t, n.store.disk.path(jid))
 }
 
 // What retention removed stays away though all nodes start anew, its returns come late and others keep it for ever: it

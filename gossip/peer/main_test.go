@@ -82,7 +82,7 @@ func (m *mesh) port(id node.ID, edit func(*Config)) *Port {
 	m.t.Helper()
 	cfg := Config{
 		Listen: "127.0.0.1:0", Identity: identity(m.t, id), Roster: m.book, Logger: testLogger(m.t),
-		Limits: Limits{Sweep: time.Hour},
+		Limits: Limits{Sweep: time.Hour, Handshake: time.Minute, JoinProof: time.Minute}, // on a busy machine they take long
 	}
 	if edit != nil {
 		edit(&cfg)

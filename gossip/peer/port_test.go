@@ -187,8 +187,8 @@ func TestDial_NoListener(t *testing.T) {
 // Connections that one protocol does not accept do not delay another protocol.
 func TestDial_QueueFull(t *testing.T) {
 	m := newMesh(t)
-	a := m.member("a", nil)
-	b := m.member("b", func(c *Config) { c.Limits.Queue, c.Limits.Handshake = 2, 300*time.Millisecond })
+	a := m.member("a", func(c *Config) { c.Limits.Handshake = testTimeout })
+	b := m.member("b", func(c *Config) { c.Limits.Queue, c.Limits.Handshake = 2, 3*time.Second })
 	if _, err := b.Listener(ProtoRaft); err != nil { // nobody calls Accept
 		t.Fatal(err)
 	}

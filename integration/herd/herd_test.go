@@ -259,7 +259,7 @@ func TestHerdTriesAgain(t *testing.T) {
 	f := newFakeMaster(t)
 	f.deaf.Store(few)
 	f.pending.Store(few)
-	h := newHerd(t, f, func(c *Config) { impatient(c, 500*time.Millisecond) })
+	h := newHerd(t, f, func(c *Config) { impatient(c, 2*time.Second) })
 	// who is impatient may miss being told to wait
 	if s := h.Stats(); s.SignInTries <= 2*few || s.Pended == 0 || s.Pended > few ||
 		s.SignInFailed != 0 {

@@ -219,9 +219,9 @@ func TestReqTimeout_SteadyAndTrickle(t *testing.T) {
 	trickle := dialRaw(t, e)
 	_, _ = trickle.Write(begunRequest(8<<20, 1))
 	steady := dialRaw(t, e)
-	_, _ = steady.Write(begunRequest(8<<20, 0))
+	sent := 2 << 20 // time enough for a test that has to wait for its processor
+	_, _ = steady.Write(begunRequest(8<<20, sent))
 	_, _ = io.CopyN(io.Discard, steady, int64(len(e.hello)))
-	sent := 0
 	for began := time.Now(); sent < 8<<20; {
 		piece := 64 << 10
 		if time.Since(began) > 3*timeout {

@@ -31,6 +31,7 @@ type world struct {
 	fired      []string // tags the master has taken
 	queued     []string
 	pyDown     bool
+	pyBack     bool             // it is there again when it was found down
 	pyErr      map[string]error // by minion
 	pyDoes     func(minion string)
 	pyGot      []string // minions
@@ -83,7 +84,15 @@ func (w *world) Flush(ctx context.Context) error {
 // python is the world as the local master.
 type python struct{ *world }
 
-func (w python) Up() bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.pyDown }
+func (w python) Up() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	up := !w.pyDown
+	if w.pyBack {
+		w.pyDown, w.pyBack = false, false
+	}
+	return up
+}
 func (w python) Return(_ context.Context, minion string, _ []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

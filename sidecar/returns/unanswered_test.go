@@ -321,8 +321,7 @@ func TestMasterAwayPutsNothingAside(t *testing.T) {
 	w.set(func() {
 		w.pyErr["web2"], tried = context.DeadlineExceeded, 0
 		w.pyDoes = func(string) { // it ends with the first, and is there again
-			w.pyDown = true
-			time.AfterFunc(time.Millisecond, func() { w.set(func() { w.pyDown = false }) })
+			w.pyDown, w.pyBack = true, true
 			if tried++; tried == maxFailures-1 {
 				delete(w.pyErr, "web2")
 			}
