@@ -26,7 +26,10 @@ func Symptoms() []Symptom {
 			{"A load balancer or firewall cut the minion's connection to 4505, and the minion has not noticed.",
 				"saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg", "correct the timeouts and the on-marked-down setting that it names"},
 			{"The minion is moving to another node because its node was drained or stopped. Salt 3006 needs 1 to 22 seconds for this, then runs the job.", "saltclusterctl jobs show JID", "wait; the return will be in the job cache"},
-			{"Salt 3008: the minion's connection to 4505 broke while it was signing in again, just after a key was deleted. A bug in Salt then leaves it without a subscription, and it logs nothing (seen with 3008.3).", "saltclusterctl minions show MINION", "if it is connected but does not respond, on the minion: systemctl restart salt-minion. To avoid it, set zmq_monitor: False in its configuration"},
+			{"Salt 3008: the minion's connection to 4505 ended while it signed in because of a job under a new AES key. A bug in Salt, also with a stock master, then leaves it without a subscription. Its log ends with `InvalidStateError` in `AsyncAuth._authenticate` (3008.3).",
+				"saltclusterctl minions show MINION", "if it is connected but does not respond, on the minion: systemctl restart salt-minion. To avoid it, set zmq_monitor: False in its configuration"},
+			{"Salt 3007 with `transport: tcp`: the minion's connection to 4505 ended, and it connected again in the wrong moment. It then uses a whole processor and does nothing else (a bug in Salt, also with a stock master; 3007.15).",
+				"top", "on the minion: systemctl restart salt-minion. To avoid it: transport: zeromq, or a minion of 3006 or 3008"},
 			{"Small jobs work and large ones do not: the network drops full-size packets.", "saltclusterctl doctor",
 				"correct the MTU as it says under probe"},
 		}},
@@ -45,6 +48,9 @@ func Symptoms() []Symptom {
 			{"No node has a working salt-master.", "saltclusterctl members", "start a salt-master on one of the nodes"},
 			{"A minion's clock is wrong and the master has request_server_ttl set, so it drops the request.",
 				"grep 'expired ttl' /var/log/salt/master", "synchronise the minion's clock"},
+		}},
+		{"The minion failed to return the job information", "minions", []Cause{
+			{"Salt 3007 says so after each job, also with a stock master, though the master has the return.", "saltclusterctl jobs show JID", "if it has the return, ignore the message; if not, see Salt request timed out"},
 		}},
 		{"Attempt to authenticate with the salt master failed with timeout error", "minions", []Cause{
 			{"Nothing answers on 4506 at the minion's master address.", "saltclusterctl doctor --via ADDRESS",
