@@ -73,8 +73,8 @@ func (m manager) try(h *host) {
 	h.sh(of(m.begin, "salt-master"))
 	h.sh("salt-minion -d")
 	h.await(90*time.Second, "the minion's key", "salt-key -l pre --out json | grep -q web1")
-	h.sh("salt-key -y -a web1")
-	h.await(90*time.Second, "the minion to answer", answers)
+	// Accepted again where the master made the key pending in between: salt-key of 3008 leaves a moment for that.
+	h.await(90*time.Second, "the minion to answer", "salt-key -y -a web1 >/dev/null || :; "+answers)
 
 	h.sh("apt-get install -y " + h.deb(oldVersion))
 	h.writePrograms(scripts(h.t, m.name))
