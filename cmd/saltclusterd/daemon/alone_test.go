@@ -30,9 +30,9 @@ func cluster(t *testing.T, dirs ...string) []*testNode {
 		n := startNode(t, string(rune('a'+i)), dir)
 		var err error
 		if i == 0 {
-			_, err = n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet)
+			_, err = n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet)
 		} else {
-			_, err = n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute}, quiet)
+			_, err = n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: longest}, quiet)
 		}
 		require.NoError(t, err)
 		nodes = append(nodes, n)
@@ -210,11 +210,11 @@ func TestServeAlone_LimitWithoutRestart(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	a := startNode(t, "a", dirs[0])
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	b := startNode(t, "b", dirs[1], "cluster_alone_limit: 2s")
-	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute},
+	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/msgpack"
@@ -80,18 +79,18 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	a, b, c := newLaidNode(t, "a"), newLaidNode(t, "b"), newLaidNode(t, "c")
 	a.lay(t, minions)
 	ctx := t.Context()
-	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := a.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	a.known(t, minions)
-	if _, err := b.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := b.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	check.NoError(t, b.has(t, minions), "b is ready")
 	if st := b.tenure.Current().Consensus.Status(); st.Leader == b.id {
 		t.Fatal("the founder does not lead")
 	}
-	if _, err := c.Join(ctx, adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := c.Join(ctx, adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	check.NoError(t, c.has(t, minions), "c is ready")

@@ -31,12 +31,12 @@ func clockedCluster(t *testing.T, ids ...string) (nodes []clocked) {
 	for _, id := range ids {
 		nodes = append(nodes, startClocked(t, id))
 	}
-	if _, err := nodes[0].Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+	if _, err := nodes[0].Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes[1:] {
-		if _, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute},
+		if _, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: longest},
 			quiet); err != nil {
 			t.Fatal(err)
 		}

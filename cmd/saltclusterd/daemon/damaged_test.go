@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/membership"
@@ -20,7 +19,7 @@ import (
 func TestRun_StateDamaged(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "a", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	n.halt()
@@ -46,7 +45,7 @@ func TestRun_StateDamaged(t *testing.T) {
 		require.NoError(t, err)
 		d, err := New(n.cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
 		require.NoError(t, err)
-		err = d.Run(minute(t), func() {})
+		err = d.Run(bounded(t), func() {})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s, gone %t: %v", c.file, c.gone, err)
 		}
@@ -59,7 +58,7 @@ func TestRun_IDChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, "a", dir)
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	n.halt()
@@ -70,7 +69,7 @@ func TestRun_IDChanged(t *testing.T) {
 	require.NoError(t, err)
 	d, err := New(cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(t, err)
-	if err := d.Run(minute(t), func() {}); err == nil || !strings.Contains(err.Error(), "empty that directory") {
+	if err := d.Run(bounded(t), func() {}); err == nil || !strings.Contains(err.Error(), "empty that directory") {
 		t.Fatalf("%v", err)
 	}
 	require.NoError(t, os.RemoveAll(cfg.Paths.StateDir))

@@ -215,11 +215,11 @@ func TestDrain_TakenBack(t *testing.T) {
 func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	t.Helper()
 	a = startNode(t, "a", t.TempDir(), settings...)
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	b = startNode(t, "b", t.TempDir())
-	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute},
+	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -257,11 +257,11 @@ func TestDrain_AskedAgain(t *testing.T) {
 	if left := a.tenure.Current().service().ports.Publish.Stats().Subscribers; left < 2 {
 		t.Errorf("%d subscribers left of what was to be handed over in an hour", left)
 	}
-	if _, err := a.Upgrade(minute(t), adminapi.UpgradeRequest{Binary: "/bin/true"},
+	if _, err := a.Upgrade(bounded(t), adminapi.UpgradeRequest{Binary: "/bin/true"},
 		quiet); adminapi.CodeOf(err) != adminapi.CodeBusy {
 		t.Errorf("an upgrade meanwhile: %v", err)
 	}
-	if _, err := b.Drain(minute(t), adminapi.DrainRequest{Node: "a", Over: time.Millisecond, Wait: true},
+	if _, err := b.Drain(bounded(t), adminapi.DrainRequest{Node: "a", Over: time.Millisecond, Wait: true},
 		quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestDrain_AskedAgain(t *testing.T) {
 	var said told
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.Drain(minute(t), adminapi.DrainRequest{Node: "a", Wait: true, WaitJobs: true}, said.progress)
+		_, err := b.Drain(bounded(t), adminapi.DrainRequest{Node: "a", Wait: true, WaitJobs: true}, said.progress)
 		done <- err
 	}()
 	eventually(t, "the job is waited for", func() error {
@@ -309,7 +309,7 @@ func TestDrain_AllAtOnce(t *testing.T) {
 		done := make(chan error, 2)
 		for _, n := range []*testNode{a, b} {
 			go func() {
-				_, err := n.Drain(minute(t), adminapi.DrainRequest{Wait: true}, quiet)
+				_, err := n.Drain(bounded(t), adminapi.DrainRequest{Wait: true}, quiet)
 				done <- err
 			}()
 		}
@@ -325,7 +325,7 @@ func TestDrain_AllAtOnce(t *testing.T) {
 			t.Error("both were drained")
 		}
 		for _, n := range []*testNode{a, b} {
-			if _, err := n.Undrain(minute(t), adminapi.UndrainRequest{Wait: true}, quiet); err != nil {
+			if _, err := n.Undrain(bounded(t), adminapi.UndrainRequest{Wait: true}, quiet); err != nil {
 				t.Error(err)
 			}
 			eventually(t, "serving", serves(n))

@@ -43,7 +43,7 @@ func joinWith(t *testing.T, n, through *testNode, token adminapi.Secret, wait bo
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := n.Join(ctx, adminapi.JoinRequest{Peer: through.addr, Token: token, Wait: wait, Timeout: time.Minute}, quiet)
+	_, err := n.Join(ctx, adminapi.JoinRequest{Peer: through.addr, Token: token, Wait: wait, Timeout: longest}, quiet)
 	return err
 }
 
@@ -132,7 +132,7 @@ func TestCreateToken_Refused(t *testing.T) {
 	if _, err := a.Tokens(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember {
 		t.Errorf("without a cluster: %v", err)
 	}
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	tok := jointoken.New()
@@ -237,7 +237,7 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 		defer mu.Unlock()
 		said = append(said, step+": "+message)
 	}
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, note); err != nil {
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, note); err != nil {
 		t.Fatal(err)
 	}
 	if want := "keys: copied to the cluster: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
@@ -279,7 +279,7 @@ func TestJoin_SigningKey(t *testing.T) {
 		if tc.has {
 			own = place(n)
 		}
-		_, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, ReplaceKey: tc.replace, Wait: true, Timeout: time.Minute}, quiet)
+		_, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, ReplaceKey: tc.replace, Wait: true, Timeout: longest}, quiet)
 		require.NoError(t, err)
 		n.tenure.Current().service().master.RereadOptions()
 		if got, err := os.ReadFile(path(n)); err != nil || (string(got) == want) != tc.gets || !tc.gets && string(got) != own {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
@@ -35,7 +34,7 @@ func TestHeldKeys_Thorium(t *testing.T) {
 	write(t, filepath.Join(dir, "master.d", "thorium.conf"),
 		"engines: [{thorium: {}}]\nthorium_roots: {base: ["+formulas+"]}\n", 0o644)
 	n := startNode(t, "m1", dir)
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	pub, err := os.ReadFile(filepath.Join(n.master.PkiDir, "master.pub")) // any key will do

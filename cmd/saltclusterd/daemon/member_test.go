@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/integration/require"
@@ -15,7 +14,7 @@ import (
 // A membership whose service cannot be made leaves no file and no goroutine behind.
 func TestNewMember_Failure(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	n.halt()

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -73,7 +72,7 @@ func TestMetricsReference_Current(t *testing.T) {
 func metricsReference(t *testing.T, page string) []byte {
 	t.Helper()
 	n := startNode(t, "m1", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	types := map[string]string{}

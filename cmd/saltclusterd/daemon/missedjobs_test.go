@@ -87,7 +87,7 @@ func TestMissedJobs_PublishedOnConnection(t *testing.T) {
 	require.NoError(t, seen.Open())
 	require.NoError(t, seen.Close())
 	n := startNode(t, "m1", dir)
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	jid := time.Now().Format("20060102150405") + "000001"

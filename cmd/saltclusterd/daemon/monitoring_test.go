@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,7 +25,7 @@ var (
 func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	n := startNode(t, "m1", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	names := map[string][]string{}
@@ -188,7 +187,7 @@ func TestEverythingHasANumber(t *testing.T) {
 // The numbers that are made when they are asked for have values.
 func TestNumbers(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	families, err := n.reg.Gather()

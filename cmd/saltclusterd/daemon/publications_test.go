@@ -17,7 +17,7 @@ import (
 func TestHubConfig(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "a", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "serving", serves(n))

@@ -20,9 +20,9 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-func minute(t *testing.T) context.Context {
+func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -57,11 +57,11 @@ func TestRecover(t *testing.T) {
 		!strings.Contains(r.Hint, "recover --force-new-cluster") {
 		t.Errorf("health: %+v", r)
 	}
-	if _, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev + 1},
+	if _, err := a.Recover(bounded(t), adminapi.RecoverRequest{Rev: plan.Rev + 1},
 		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("another plan: %v", err)
 	}
-	out, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
+	out, err := a.Recover(bounded(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
 	if err != nil || out.UUID != uuid || len(out.Next) < 2 ||
 		!strings.Contains(strings.Join(out.Next, " "), "saltclusterctl join "+a.addr) || out.Role != adminapi.RoleVoter {
 		t.Fatalf("%+v, %v", out, err)
@@ -84,7 +84,7 @@ func TestRecover(t *testing.T) {
 		!strings.Contains(left.Reason, "recovered without") {
 		t.Errorf("%+v, %v", left, err)
 	}
-	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
+	if _, err := b.Join(bounded(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := b.tenure.Current().service().keys.Accepted("m2"); !ok {
@@ -110,7 +110,7 @@ func TestRecover_OthersStepDown(t *testing.T) {
 		plan, err = a.RecoverPlan(t.Context())
 		return err
 	})
-	if _, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet); err != nil {
+	if _, err := a.Recover(bounded(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	a.halt()
@@ -130,14 +130,14 @@ func TestRecover_OthersStepDown(t *testing.T) {
 func saved(t *testing.T, n *testNode) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	require.NoError(t, n.SaveSnapshot(minute(t), &file))
+	require.NoError(t, n.SaveSnapshot(bounded(t), &file))
 	return file.Bytes()
 }
 
 func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 	t.Parallel()
 	a := startNode(t, "a", t.TempDir())
-	if _, err := a.Bootstrap(minute(t), adminapi.BootstrapRequest{Wait: true}, quiet); err != nil {
+	if _, err := a.Bootstrap(bounded(t), adminapi.BootstrapRequest{Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	pub := mustKey(t)
@@ -147,7 +147,7 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 	if err != nil || h.ClusterID != "test" || h.Keys.Accepted != 1 || len(h.Members) != 1 {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	if _, err := a.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(file),
+	if _, err := a.RestoreSnapshot(bounded(t), adminapi.RestoreRequest{}, bytes.NewReader(file),
 		quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
 		t.Errorf("over a cluster: %v", err)
 	}
@@ -156,12 +156,12 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 
 	z := startNode(t, "z", t.TempDir())
 	for name, bad := range map[string][]byte{"cut": file[:len(file)-5], "nothing": nil} {
-		if _, err := z.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(bad),
+		if _, err := z.RestoreSnapshot(bounded(t), adminapi.RestoreRequest{}, bytes.NewReader(bad),
 			quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	out, err := z.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
+	out, err := z.RestoreSnapshot(bounded(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
 	if err != nil || out.UUID != h.UUID || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -185,7 +185,7 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 		return err
 	})
 	b := startNode(t, "b", t.TempDir())
-	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: z.addr, Wait: true}, quiet); err != nil {
+	if _, err := b.Join(bounded(t), adminapi.JoinRequest{Peer: z.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "both", wantMembers(b, "b", "z"))
@@ -203,7 +203,7 @@ func TestRestoreSnapshot_BesideItsCluster(t *testing.T) {
 	require.NoError(t, os.RemoveAll(membership.RaftDir(c.cfg.Paths.StateDir)))
 	c = startNode(t, "c", dirs[2])
 	eventually(t, "c knows that its log is gone", gone(c))
-	_, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
+	_, err := c.RestoreSnapshot(bounded(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) &&
 		!strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
 		t.Errorf("restored beside a and b: %v (%s)", err, adminapi.HintOf(err))
@@ -215,7 +215,7 @@ func TestRestoreSnapshot_BesideItsCluster(t *testing.T) {
 	acceptKey(t, a, "m1", mustKey(t)) // which needs the majority that there was
 	a.halt()
 	nodes[1].halt()
-	if _, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file),
+	if _, err := c.RestoreSnapshot(bounded(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file),
 		quiet); err != nil {
 		t.Errorf("when all others are gone: %v", err)
 	}
@@ -234,7 +234,7 @@ func TestRecover_TwoNodes(t *testing.T) {
 			plan, err = n.RecoverPlan(t.Context())
 			return err
 		})
-		if _, err := n.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet); err != nil {
+		if _, err := n.Recover(bounded(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestRecover_TwoNodes(t *testing.T) {
 	b.halt() // as the hint says
 	require.NoError(t, os.Remove(membership.RecordPath(b.cfg.Paths.StateDir)))
 	b = startNode(t, "b", dirs[1])
-	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
+	if _, err := b.Join(bounded(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a reports no rival", func() error {
@@ -293,7 +293,7 @@ func TestRecover_AtOnce(t *testing.T) {
 	done := make(chan error, 3)
 	for range cap(done) {
 		go func() {
-			_, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
+			_, err := a.Recover(bounded(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
 			done <- err
 		}()
 	}
@@ -322,10 +322,10 @@ func TestWitness(t *testing.T) {
 	for _, path := range []string{"master", "salt-master"} { // whoever reads this does not start again
 		write(t, filepath.Join(dirs[2], path), "{", 0o755)
 	}
-	if _, err := w.Bootstrap(minute(t), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := w.Bootstrap(bounded(t), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a witness founds a cluster: %v", err)
 	}
-	if out, err := w.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil ||
+	if out, err := w.Join(bounded(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil ||
 		out.Role != adminapi.RoleWitness {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -355,7 +355,7 @@ func TestWitness(t *testing.T) {
 			t.Errorf("health of the witness: %+v", r)
 		}
 	}
-	if _, err := b.Transfer(minute(t), adminapi.TransferRequest{To: "a"}, quiet); err != nil {
+	if _, err := b.Transfer(bounded(t), adminapi.TransferRequest{To: "a"}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	for _, dead := range []string{"a", "w", "b"} {
@@ -399,7 +399,7 @@ func TestOpen_LogDamaged(t *testing.T) {
 	if st, err := b.Status(t.Context()); err != nil || !strings.Contains(st.Removed, "saltclusterctl remove b") {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet); err == nil ||
+	if _, err := b.Join(bounded(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet); err == nil ||
 		!strings.Contains(err.Error(), "remove b") {
 		t.Errorf("join with a vote: %v", err)
 	}
@@ -411,7 +411,7 @@ func TestOpen_LogDamaged(t *testing.T) {
 	})
 	require.NoError(t, remove(t, nodes[0], "b", false))
 	eventually(t, "b is taken in again", func() error {
-		_, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet)
+		_, err := b.Join(bounded(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet)
 		return err
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/integration/require"
@@ -85,7 +84,7 @@ func TestUpgrade_AddressInUseWithoutCluster(t *testing.T) {
 func TestUpgrade_AddressInUseWhileDrained(t *testing.T) {
 	t.Parallel()
 	n := startReplaceable(t, "m1", t.TempDir())
-	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest},
 		quiet); err != nil || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -107,7 +106,7 @@ func TestListens_Complete(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "m1", t.TempDir(), fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))
 	n.mustListenOn(t, false)
-	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest},
 		quiet); err != nil || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}

@@ -64,7 +64,7 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 			if !slices.Contains(tc.left, len(ids)) {
 				t.Errorf("left: %v", ids)
 			}
-			check.NoError(t, nodes[0].tenure.Current().drains.Decide(minute(t), "a", false))
+			check.NoError(t, nodes[0].tenure.Current().drains.Decide(bounded(t), "a", false))
 		})
 	}
 }

@@ -152,7 +152,7 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	}
 	first := startNode(t, "a", t.TempDir())
 	check.Contains(t, problems(first), "belongs to no cluster yet", "alone")
-	if _, err := first.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+	if _, err := first.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	}
 	second := startNode(t, "b", t.TempDir())
 	problems(second)
-	if _, err := second.Join(t.Context(), adminapi.JoinRequest{Peer: first.addr, Wait: true, Timeout: time.Minute},
+	if _, err := second.Join(t.Context(), adminapi.JoinRequest{Peer: first.addr, Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestRemove(t *testing.T) {
 		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a removed node founds a cluster: %v", err)
 	}
-	if _, err := d.Join(t.Context(), adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute},
+	if _, err := d.Join(t.Context(), adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatalf("join again: %v", err)
 	}
@@ -300,11 +300,11 @@ func TestRemove_CostsMajority(t *testing.T) {
 		!strings.Contains(adminapi.HintOf(err), "recover --force-new-cluster") {
 		t.Errorf("without a quorum: %v (%s)", err, adminapi.HintOf(err))
 	}
-	_, err = nodes[0].Drain(minute(t), adminapi.DrainRequest{Node: "b", Force: true}, quiet)
+	_, err = nodes[0].Drain(bounded(t), adminapi.DrainRequest{Node: "b", Force: true}, quiet)
 	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || adminapi.HintOf(err) == "" {
 		t.Errorf("drain without a quorum: %v (%s)", err, adminapi.HintOf(err))
 	}
-	_, err = nodes[0].Rotate(minute(t), adminapi.RotateRequest{}, quiet)
+	_, err = nodes[0].Rotate(bounded(t), adminapi.RotateRequest{}, quiet)
 	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || adminapi.HintOf(err) == "" {
 		t.Errorf("rotate without a quorum: %v (%s)", err, adminapi.HintOf(err))
 	}
@@ -315,7 +315,7 @@ func TestTransfer(t *testing.T) {
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	for _, to := range []string{"b", "c", "c", "a"} {
 		for _, n := range nodes {
-			if _, err := n.Transfer(t.Context(), adminapi.TransferRequest{To: to, Timeout: time.Minute}, quiet); err != nil {
+			if _, err := n.Transfer(t.Context(), adminapi.TransferRequest{To: to, Timeout: longest}, quiet); err != nil {
 				t.Fatalf("%s: transfer to %s: %v", n.id, to, err)
 			}
 			if l := n.tenure.Current().Consensus.Leader(); string(l) != to {
@@ -364,7 +364,7 @@ func TestOpen_LogGone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the membership says that it was born", func() error {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
@@ -32,7 +31,7 @@ func TestJoin_FoundersRootsFirst(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := nodes[1].Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute},
+	if _, err := nodes[1].Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: longest},
 		quiet); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func rotate(t *testing.T, on *testNode, r adminapi.RotateRequest) adminapi.Outco
 	// The others' gossip says what they understand, and on a slow machine the leader may just have gone.
 	passing := []adminapi.Code{adminapi.CodeUnavailable, adminapi.CodeRefused, adminapi.CodeNoQuorum}
 	eventually(t, "rotate "+r.What, func() (err error) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), longest)
 		defer cancel()
 		if out, err = on.Rotate(ctx, r, quiet); slices.Contains(passing, adminapi.CodeOf(err)) {
 			return err
@@ -157,7 +157,7 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 		t.Errorf("a second rotation before the end of the first: %v", err)
 	}
 	join := func(n *testNode, secret adminapi.Secret) error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), longest)
 		defer cancel()
 		_, err := n.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Secret: secret}, quiet)
 		return err

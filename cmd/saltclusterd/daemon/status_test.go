@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
@@ -40,7 +39,7 @@ func TestStatusTellsOfOthers(t *testing.T) {
 func TestStatus_DifferingReturns(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "m1", t.TempDir())
-	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	n.tenure.Current().service().master.Log.Differs("web1", "20261121040506000001", saltlog.Outcome{}, saltlog.Outcome{})

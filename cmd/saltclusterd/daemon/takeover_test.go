@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -153,7 +152,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 	n := startProcess(t, takeover.Process{Binary: self, Check: []string{"-test.run=^$"},
 		Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
 	ctx := t.Context()
-	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil ||
+	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil ||
 		!out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}

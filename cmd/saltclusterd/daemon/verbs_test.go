@@ -15,7 +15,7 @@ import (
 func TestVerbs_Look(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "m1", t.TempDir())
-	birth := adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}
+	birth := adminapi.BootstrapRequest{Wait: true, Timeout: longest}
 	if _, err := n.Bootstrap(t.Context(), birth, quiet); err != nil {
 		t.Fatal(err)
 	}
