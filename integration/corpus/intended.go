@@ -53,7 +53,7 @@ var Intended = []Exception{
 			strings.Contains(d.Bare, `"cmd":"_minion_event"`) && d.Ours == nothing
 	}},
 	{
-		What: "Lists of events of which one is none",
+		What: "Lists of events with invalid items",
 		is: func(d Difference) bool {
 			answer := d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Field == "events" && d.Bare == raised &&
 				d.Ours == none
