@@ -213,32 +213,7 @@ func testSyndicsNodeDies(t *testing.T, s *underSite) {
 	labtest.Must(t, os.WriteFile(end, nil, 0o644))
 	s.cameOnce(t, s.top, jid)
 	s.start(t, dead)
-	s.settle(t)
 	s.cameOnce(t, s.top, jid)
-}
-
-// settle waits until nothing of earlier jobs is left that could still go above: no node keeps a return, and each syndic
-// has sent twice what it had. It sends all that it has of returns after all that it has of other events.
-func (s *underSite) settle(t *testing.T) {
-	t.Helper()
-	var masters []*lab.Master
-	for _, n := range s.Nodes {
-		drained(t, n, 2*time.Minute)
-		masters = append(masters, n.Master)
-	}
-	below := listen(t, masters...)
-	for i, y := range s.syndics {
-		for range 2 {
-			tag := fmt.Sprintf("lab/settled/%s/%d", y.ID, time.Now().UnixNano())
-			labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "events of "+y.ID+" above", func(ctx context.Context) error {
-				if s.bus.count(s.top.Name, "syndic/"+y.ID+"/"+tag) > 0 {
-					return nil
-				}
-				err := below.buses[s.Nodes[i].Name].Fire(ctx, tag, map[string]any{})
-				return errors.Join(err, errors.New(tag+" is not heard"))
-			}))
-		}
-	}
 }
 
 // publisherOf is the node that a minion has a job from that it runs.
