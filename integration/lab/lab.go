@@ -23,9 +23,10 @@ type Options struct {
 	Venvs string // virtualenvs, one per Salt version; empty: DefaultVenvs()
 	// where saltclusterd and saltclusterctl are; empty: SALTCLUSTER_BIN, then bin/ of the module
 	Bin      string
-	Loopback bool // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
-	IPv6     bool // hosts have no IPv4 address but loopback's; needs namespaces
-	Keep     bool // keep a temporary Dir for good
+	Loopback bool   // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
+	IPv6     bool   // hosts have no IPv4 address but loopback's; needs namespaces
+	Zone     string // the hosts' time zone; empty: UTC
+	Keep     bool   // keep a temporary Dir for good
 	// keep a temporary Dir on Close: until Remove, or, if the program ends without, until the next New
 	Linger bool
 	Logf   func(format string, args ...any) // progress lines; nil: silent
@@ -71,6 +72,9 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	}
 	if o.Bin == "" {
 		o.Bin = filepath.Join(ModuleRoot(), "bin")
+	}
+	if o.Zone == "" {
+		o.Zone = "UTC"
 	}
 	l := &Lab{opts: o}
 	if err := l.takeName(); err != nil {

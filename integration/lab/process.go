@@ -186,7 +186,7 @@ func (r *running) ended() bool {
 func (h *Host) environ() []string {
 	return []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=" + h.dir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=dumb", "TZ=UTC",
+		"HOME=" + h.dir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=dumb", "TZ=" + h.lab.opts.Zone,
 		"PYTHONWARNINGS=ignore", "PYTHONDONTWRITEBYTECODE=",
 	}
 }

@@ -25,6 +25,9 @@ func New(t testing.TB, o lab.Options) *lab.Lab {
 	if _, err := os.Stat(venvs); err != nil {
 		t.Skipf("no Salt virtualenvs, run 'make setup': %v", err)
 	}
+	if o.Zone == "" {
+		o.Zone = "Asia/Kolkata" // Salt's job ids are in UTC: what takes one for the other should show
+	}
 	if o.Logf == nil {
 		o.Logf = t.Logf
 	}
