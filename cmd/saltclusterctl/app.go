@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,6 +36,20 @@ func run(ctx context.Context, args []string, e *console.Env) int {
 }
 
 func newApp(e *console.Env) *cli.App {
+	categories := []category{
+		{"Set up", []*cli.Command{newSetupCommand(e), newBootstrapCommand(e), newJoinCommand(e), newTokenCommand(e),
+			newHAProxyCommand(e)}},
+		{"Look", []*cli.Command{newStatusCommand(e), newMembersCommand(e), newTopCommand(e), newMinionsCommand(e),
+			newJobsCommand(e), newEventsCommand(e), newRingInfoCommand(e), newWallCommand(e)}},
+		{"Maintain", []*cli.Command{newDrainCommand(e), newUndrainCommand(e), newUpgradeCommand(e), newTransferCommand(e),
+			newRotateCommand(e), snapshot.NewSnapshotCommand(e), newConfigCommand(e)}},
+		{"Data", []*cli.Command{keys.NewKeysCommand(e), roots.NewRootsCommand(e), roots.NewSyncRootsCommand(e),
+			newReturnsCommand(e), newVerifyCommand(e)}},
+		{"Leave, disaster", []*cli.Command{newRemoveCommand(e), newLeaveCommand(e), snapshot.NewRecoverCommand(e),
+			migrate.NewMigrateCommand(e)}},
+		{"Support", []*cli.Command{support.NewDoctorCommand(e), support.NewBundleCommand(e), support.NewLogsCommand(e),
+			support.NewProfileCommand(e), newCompletionCommand(e), newCompleteCommand(e), newVersionCommand(e), newManualCommand(e)}},
+	}
 	app := &cli.App{
 		Name:                  "saltclusterctl",
 		Usage:                 "inspect and manage a cluster of salt-masters",
@@ -43,23 +58,15 @@ func newApp(e *console.Env) *cli.App {
 		Writer:                e.Stdout,
 		ErrWriter:             e.Stderr,
 		HideVersion:           true,
-		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + console.ExitCodesHelp,
+		CustomAppHelpTemplate: helpTemplate(categories) + "\n" + console.ExitCodesHelp,
 		ExitErrHandler:        func(*cli.Context, error) {}, // run decides
 		OnUsageError:          console.OnUsageError,
-		Commands: slices.Concat(
-			category("Set up", newSetupCommand(e), newBootstrapCommand(e), newJoinCommand(e), newTokenCommand(e),
-				newHAProxyCommand(e)),
-			category("Look", newStatusCommand(e), newMembersCommand(e), newTopCommand(e), newMinionsCommand(e),
-				newJobsCommand(e), newEventsCommand(e), newRingInfoCommand(e), newWallCommand(e)),
-			category("Maintain", newDrainCommand(e), newUndrainCommand(e), newUpgradeCommand(e), newTransferCommand(e),
-				newRotateCommand(e), snapshot.NewSnapshotCommand(e), newConfigCommand(e)),
-			category("Data", keys.NewKeysCommand(e), roots.NewRootsCommand(e), roots.NewSyncRootsCommand(e), newReturnsCommand(e),
-				newVerifyCommand(e)),
-			category("Leave, disaster", newRemoveCommand(e), newLeaveCommand(e), snapshot.NewRecoverCommand(e),
-				migrate.NewMigrateCommand(e)),
-			category("Support", support.NewDoctorCommand(e), support.NewBundleCommand(e), support.NewLogsCommand(e), support.NewProfileCommand(e),
-				newCompletionCommand(e), newCompleteCommand(e), newVersionCommand(e), newManualCommand(e)),
-		),
+	}
+	for _, c := range categories {
+		for _, command := range c.commands {
+			command.Category = c.name
+		}
+		app.Commands = append(app.Commands, c.commands...)
 	}
 	console.VisitCommands(app.Commands, func(c *cli.Command) {
 		c.Before = func(c *cli.Context) error {
@@ -89,10 +96,19 @@ func newApp(e *console.Env) *cli.App {
 	return app
 }
 
-// category puts commands under a heading of the help.
-func category(name string, commands ...*cli.Command) []*cli.Command {
-	for _, c := range commands {
-		c.Category = name
+// category is commands under a heading of the help.
+type category struct {
+	name     string
+	commands []*cli.Command
+}
+
+// helpTemplate is cli's with the categories in our order, which is that of an operator's work; cli sorts them by name.
+func helpTemplate(categories []category) string {
+	var list strings.Builder
+	for _, c := range append(categories, category{}) { // help itself has none
+		fmt.Fprintf(&list, `{{range .VisibleCategories}}{{if eq .Name %q}}{{if .Name}}
+   {{.Name}}:{{end}}{{range .VisibleCommands}}
+     {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}{{end}}{{end}}`, c.name)
 	}
-	return commands
+	return strings.Replace(cli.AppHelpTemplate, `{{template "visibleCommandCategoryTemplate" .}}`, list.String(), 1)
 }
