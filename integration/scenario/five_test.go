@@ -16,7 +16,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Of five nodes three keep a job, besides the one that published it. The others answer for it through jobs show, also
+// Of five nodes three keep a job, and the one that published it. The others answer for it through jobs show, also
 // when the publisher is gone; their salt-run does not know it. "make test-five".
 func TestFiveNodes(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {

@@ -111,8 +111,8 @@ func clusterOptions() []Option {
 		},
 		{
 			Name: "cluster_job_replicas", Section: section, field: func(c *Config) any { return &c.Cluster.JobReplicas },
-			Doc: "Number of nodes that keep each job for salt-run jobs.*: the first in ring order for its id, besides the one that published it. " +
-				"Must be the same on every node. 1: only the one that published it.",
+			Doc: "Number of nodes that keep each job for salt-run jobs.*: the first in ring order for its id. The one that published it " +
+				"keeps it as well. Must be the same on every node. 1: only the one that published it.",
 			check: intBetween(1, 64),
 		},
 		{
