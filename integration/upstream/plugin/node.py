@@ -82,7 +82,9 @@ class Node:
         }
         if self.cluster.size > 1:
             # The nodes share the test's roots, which it edits and uses at once; it listens to the first master's bus only.
-            options.update({"cluster_roots_sync": "off", "cluster_event_policy": {"*": "all"}})
+            options.update(
+                {"cluster_roots_sync": "off", "cluster_event_policy": {"*": "all"}, "cluster_event_mirror": ["salt/auth"]}
+            )
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self.config.write_text(yaml.safe_dump(options), encoding="utf-8")
         self.config.chmod(0o600)

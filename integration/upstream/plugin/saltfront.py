@@ -8,6 +8,7 @@ FRONT_NODES says how many nodes a cluster has: 0 leaves the masters alone, so th
 """
 
 import contextlib
+import fnmatch
 import functools
 import os
 
@@ -93,8 +94,24 @@ def patch_client():
     salt.client.LocalClient.__init__ = init
 
 
+def patch_listener():
+    """The suite accepts keys when it hears salt/auth of a master, which fires where the sign-in was: that may be any node."""
+    from saltfactories.plugins.event_listener import EventListener
+
+    original = EventListener._process_event_payload
+
+    @functools.wraps(original)
+    def process(self, decoded):
+        if fnmatch.fnmatch(decoded["tag"], "cluster/event/*/salt/auth"):  # cluster_event_mirror
+            decoded = dict(decoded, tag="salt/auth")
+        original(self, decoded)
+
+    EventListener._process_event_payload = process
+
+
 def pytest_configure(config):
     if NODES > 0:
+        patch_listener()
         patch_factories()
         patch_stopped()
         patch_client()
