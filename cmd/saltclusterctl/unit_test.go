@@ -12,33 +12,6 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// The help has every command that is not hidden, under headings in the order of an operator's work.
-func TestHelp(t *testing.T) {
-	var want []string
-	category := ""
-	for _, c := range newApp(&console.Env{}).Commands {
-		if c.Category != category {
-			category = c.Category
-			want = append(want, category+":")
-		}
-		if !c.Hidden {
-			want = append(want, c.Name)
-		}
-	}
-	var out strings.Builder
-	check.Equal(t, run(t.Context(), []string{"help"}, &console.Env{Stdout: &out}), 0)
-	_, list, _ := strings.Cut(out.String(), "COMMANDS:\n")
-	list, _, _ = strings.Cut(list, "\n\n")
-	var got []string
-	for line := range strings.Lines(list) {
-		if line = strings.TrimSpace(line); !strings.HasSuffix(line, ":") {
-			line = strings.TrimRight(strings.Fields(line)[0], ",")
-		}
-		got = append(got, line)
-	}
-	check.EqualSlices(t, got, append(want, "help"))
-}
-
 func TestArrange(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"", ""},
