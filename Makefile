@@ -75,7 +75,8 @@ bin/packages: .FORCE
 
 unraced: bin/packages
 	@grep -xE '$(UNRACED)' bin/packages | xargs -r integration/setup/gotest bin/unraced.log $(GO) test -vet=off -count=1
-	@git grep -lE '^func $(COMPARES)\(' -- '*_test.go' | xargs -r dirname | sort -u | sed 's|^|saltclusterd/|' | grep -xFf bin/packages | \
+	@grep -rlE --include='*_test.go' --exclude-dir=bin '^func $(COMPARES)\(' . | xargs dirname | sort -u | sed 's|^\.|saltclusterd|' | \
+	 grep -xFf bin/packages | \
 	 xargs -r integration/setup/gotest bin/compares.log $(GO) test -vet=off -count=1 -run '^$(COMPARES)$$'
 
 # A program with the race detector waits for a second when it ends, a test program and each copy of itself that it starts: for

@@ -80,6 +80,7 @@ func (r *Republisher) Open(ctx context.Context) error {
 	if err := r.cfg.Ledger.Open(); err != nil {
 		r.cfg.Logger.Warn("jobs published while saltclusterd is down will be lost", "err", err)
 	}
+	r.stood.begin()
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wg.Go(func() { r.runScans(ctx) })
 	return nil
@@ -155,10 +156,14 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if j.at.After(now.Add(-sendTime)) || isStopped(j.jid, jobs[i+1:]) {
+		if j.at.After(now.Add(-sendTime)) {
 			continue
 		}
 		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from) {
+			continue
+		}
+		if isStopped(j.jid, jobs[i+1:]) {
+			r.cfg.Logger.Info("missed job not published: it was stopped since", "jid", j.jid)
 			continue
 		}
 		r.republishJob(j, now)

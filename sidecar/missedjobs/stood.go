@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// tickEvery is how often it is noted that this process runs.
-const tickEvery = time.Second
+const (
+	tickEvery = time.Second      // how often it is noted that this process runs
+	readAfter = 10 * time.Second // what came while it stood still is read within this
+)
 
 // standstill knows when this process stood still last: it was stopped (SIGSTOP, a frozen cgroup), or its host was
 // suspended. What its master published meanwhile is read afterwards.
@@ -18,6 +20,13 @@ type standstill struct {
 	mu       sync.Mutex
 	ran      time.Duration // when this process was last known to run
 	from, to time.Time     // of the last one
+}
+
+// begin says that this process has run until now.
+func (s *standstill) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ran = s.elapsed()
 }
 
 // look notes that this process runs, and returns when it stood still.
@@ -38,7 +47,7 @@ func (s *standstill) look() (from, to time.Time) {
 func (r *Republisher) Overdue(jid string) bool {
 	from, to := r.stood.look()
 	made, ok := parseID(jid)
-	if !ok {
+	if !ok || r.cfg.Now().After(to.Add(readAfter)) { // later parts of a batch may have the id of the first one
 		return false
 	}
 	return made.After(from.Add(-sendTime)) && made.Before(to.Add(-r.cfg.JobTimeout()))

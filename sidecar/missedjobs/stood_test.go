@@ -21,6 +21,9 @@ func TestOverdue(t *testing.T) {
 	pass := func(d time.Duration) { c.now, run = c.now.Add(d), run+d }
 	at := func(d time.Duration) string { return began.Add(d).Format("20060102150405") + "123456" }
 	own := at(-time.Hour)
+	pass(time.Hour) // it starts slowly
+	c.now = began
+	r.stood.begin()
 	for range 60 { // it runs
 		pass(tickEvery)
 		r.stood.look()
@@ -30,7 +33,7 @@ func TestOverdue(t *testing.T) {
 	last := 60 * time.Second
 	pass(time.Hour) // it does not
 	woke := last + time.Hour
-	for range 2 { // when the first one is read, and later
+	for range 2 { // when the first one is read, and soon afterwards
 		for _, tc := range []struct {
 			jid  string
 			want bool
@@ -47,8 +50,12 @@ func TestOverdue(t *testing.T) {
 		} {
 			check.Equal(t, r.Overdue(tc.jid), tc.want, tc.what)
 		}
-		pass(10 * time.Second)
+		pass(5 * time.Second)
 		r.stood.look()
+	}
+	for range 2 {
+		pass(5 * time.Second)
+		check.Equal(t, r.Overdue(at(woke-time.Minute)), false, "a later part of a batch, with the id of the first one")
 	}
 	pass(16 * time.Second) // it stood still once more, for a short time
 	check.Equal(t, r.Overdue(at(woke+20*time.Second+500*time.Millisecond)), true, "of the last time")

@@ -90,7 +90,7 @@ func TestMissedJobs_PublishedOnConnection(t *testing.T) {
 	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: longest}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	jid := time.Now().Format("20060102150405") + "000001"
+	jid := time.Now().UTC().Format("20060102150405") + "000001"
 	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*",
 		"tgt_type": "glob", "jid": jid, "ret": ""}, saltwire.Disk)
 	require.NoError(t, err)
