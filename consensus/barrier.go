@@ -42,7 +42,7 @@ func (n *Node) leaderReadIndex(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	if n.leads(r) {
-		return n.readIndex(r)
+		return n.readIndex(ctx, r)
 	}
 	leader := n.Leader()
 	if leader == "" || leader == n.cfg.ID {

@@ -33,7 +33,7 @@ func (n *Node) Bootstrap(ctx context.Context, init state.Init) error {
 	if n.View().Initialized() {
 		return fmt.Errorf("bootstrap: %w", ErrBootstrapped)
 	}
-	if err := n.formAlone(r); err != nil {
+	if err := n.formAlone(ctx, r); err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	if err := n.waitUntil(ctx, n.Serving); err != nil {
@@ -54,11 +54,9 @@ func (n *Node) Bootstrap(ctx context.Context, init state.Init) error {
 }
 
 // formAlone makes this node the only voter, or finds that it is already.
-func (n *Node) formAlone(r *raft.Raft) error {
+func (n *Node) formAlone(ctx context.Context, r *raft.Raft) error {
 	if r.LastIndex() == 0 {
-		return r.BootstrapCluster(raft.Configuration{Servers: []raft.Server{{
-			Suffrage: raft.Voter, ID: raft.ServerID(n.cfg.ID), Address: addrOf(n.cfg.ID),
-		}}}).Error()
+		return askRaft(ctx, func() raft.Future { return r.BootstrapCluster(soleVoter(n.cfg.ID)) })
 	}
 	f := r.GetConfiguration()
 	if err := f.Error(); err != nil {
@@ -94,14 +92,14 @@ func (n *Node) TransferLeadership(ctx context.Context, to node.ID) error {
 	if err != nil {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
-	if r.State() != raft.Leader {
+	if !n.leads(r) {
 		return fmt.Errorf("transfer leadership: %w", &NotLeaderError{Leader: n.Leader()})
 	}
 	f := r.LeadershipTransfer
 	if to != "" {
 		f = func() raft.Future { return r.LeadershipTransferToServer(raft.ServerID(to), addrOf(to)) }
 	}
-	if err := f().Error(); err != nil { // bounded by the election timeout
+	if err := askRaft(ctx, f); err != nil {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
 	// Raft is done when its successor was told to start an election.

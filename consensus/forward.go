@@ -79,7 +79,7 @@ func (n *Node) handleForward(ctx context.Context, from node.ID, b []byte) forwar
 	case opPropose:
 		return n.handlePropose(ctx, from, msg.Request)
 	case opRead:
-		return n.handleRead(r)
+		return n.handleRead(ctx, r)
 	}
 	return forwardReply{Code: fwInvalid, Message: "unknown operation"}
 }
@@ -113,20 +113,23 @@ func (n *Node) handlePropose(ctx context.Context, from node.ID, b []byte) forwar
 // handleRead gives the index that makes a state current: a majority confirmed
 // just now that this node leads, and what was acknowledged before is in its
 // state.
-func (n *Node) handleRead(r *raft.Raft) forwardReply {
-	index, err := n.readIndex(r)
+func (n *Node) handleRead(ctx context.Context, r *raft.Raft) forwardReply {
+	index, err := n.readIndex(ctx, r)
 	if err != nil {
 		return forwardReply{Code: fwFailed, Message: err.Error()}
 	}
 	return forwardReply{Index: index}
 }
 
-func (n *Node) readIndex(r *raft.Raft) (uint64, error) {
+// readIndex takes at most Timing.Attempt: when this node's disk hangs, others may lead by then.
+func (n *Node) readIndex(ctx context.Context, r *raft.Raft) (uint64, error) {
 	if !n.Serving() {
 		return 0, ErrNoLeader
 	}
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
+	defer cancel()
 	index := n.View().Index()
-	if err := r.VerifyLeader().Error(); err != nil {
+	if err := askRaft(ctx, r.VerifyLeader); err != nil {
 		return 0, err
 	}
 	return index, nil

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"context"
 	"errors"
 
 	"github.com/hashicorp/raft"
@@ -12,8 +13,22 @@ import (
 
 var errDiskHangs = errors.New("the disk of this node does not answer")
 
-// diskHangs tells whether entries have been on their way to the log for too long. The node is open.
+// diskHangs tells whether something has been on its way to the disk for too long. The node is open.
 func (n *Node) diskHangs() bool { return n.store.watched.hangs() }
 
 // leads tells whether this node leads, as far as it knows.
 func (n *Node) leads(r *raft.Raft) bool { return r.State() == raft.Leader && !n.diskHangs() }
+
+// askRaft starts something of raft's and waits for the answer, but not beyond ctx. Raft's calls have no bound while its
+// main loop waits for the disk, so that a goroutine stays until it answers: one for each call in the short time in
+// which this node does not know yet that its disk hangs.
+func askRaft(ctx context.Context, start func() raft.Future) error {
+	answered := make(chan error, 1)
+	go func() { answered <- start().Error() }()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -33,7 +33,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	}
 	store.watched.storing, store.watched.limit = n.cfg.storing, n.cfg.Timing.Hang
 	trans := n.newTransport(ln, store.watched.hangs, hlog)
-	votes := retryingStore{store.bolt, n.ctx, n.log, store.watched.noteError}
+	votes := retryingStore{store.bolt, n.ctx, n.log, &store.watched.votes}
 	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, votes, store.snaps, trans)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.stopError())

@@ -175,5 +175,5 @@ func (c *reconciler) applyAction(a action, prev uint64) error {
 	default:
 		return fmt.Errorf("no such move %q", a.move)
 	}
-	return f.Error()
+	return awaitFuture(f, c.n.batch.ended)
 }

@@ -18,9 +18,9 @@ const storePause = 500 * time.Millisecond
 // for its disk is like one that does not answer: the others continue without it, and it has promised nothing.
 type retryingStore struct {
 	raft.StableStore
-	ctx  context.Context // ends with the node
-	log  *slog.Logger
-	note func(error) // why the disk does not take what it is given; nil: it does
+	ctx     context.Context // ends with the node
+	log     *slog.Logger
+	watched *diskWrite
 }
 
 // Set implements raft.StableStore.
@@ -41,8 +41,7 @@ func (p retryingStore) SetUint64(key []byte, val uint64) error {
 // retryWrite repeats store until the disk takes it or the node closes.
 func (p retryingStore) retryWrite(store func() error) error {
 	for {
-		err := store()
-		p.note(err)
+		err := p.watched.watch(store)
 		if err == nil || p.ctx.Err() != nil {
 			return err
 		}

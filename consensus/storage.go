@@ -1,11 +1,13 @@
 package consensus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,14 +29,46 @@ const (
 	fileMode      = 0o600
 )
 
-// watchedLog remembers why the newest entries, or a vote, could not be stored, and since when it stores some.
+// watchedLog remembers of the entries, and of terms and votes, why the newest could not be stored, and since when some
+// are being stored.
 type watchedLog struct {
 	*raftboltdb.BoltStore
-	storing func()                // a test's, before entries are stored; nil: none
-	failed  atomic.Pointer[error] // nil: they were
-	began   atomic.Int64          // when, since opened; 0: none are being stored
-	opened  time.Time
-	limit   time.Duration // see hangs
+	storing        func() // a test's, before entries are stored; nil: none
+	entries, votes diskWrite
+	limit          time.Duration // see hangs
+}
+
+// diskWrite is what is known of one kind of write. Its outcome says nothing of the other kind: a heartbeat with a new
+// term is handled beside raft's main loop, which may be storing entries.
+type diskWrite struct {
+	mu     sync.Mutex                // one at a time, as on the disk, so that each is measured
+	began  atomic.Pointer[time.Time] // nil: nothing is being stored
+	failed atomic.Pointer[error]     // nil: the newest was stored
+}
+
+// watch stores something and notes the outcome.
+func (w *diskWrite) watch(store func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.began.Store(&now)
+	defer w.began.Store(nil)
+	err := store()
+	if err != nil {
+		w.failed.Store(&err)
+	} else {
+		w.failed.Store(nil)
+	}
+	return err
+}
+
+// lasts is for how long something is being stored now; 0: nothing is.
+func (w *diskWrite) lasts() time.Duration {
+	began := w.began.Load()
+	if began == nil {
+		return 0
+	}
+	return time.Since(*began)
 }
 
 // StoreLog implements raft.LogStore.
@@ -42,38 +76,29 @@ func (w *watchedLog) StoreLog(l *raft.Log) error { return w.StoreLogs([]*raft.Lo
 
 // StoreLogs implements raft.LogStore.
 func (w *watchedLog) StoreLogs(l []*raft.Log) error {
-	w.began.Store(max(int64(time.Since(w.opened)), 1))
-	defer w.began.Store(0)
-	if w.storing != nil {
-		w.storing()
-	}
-	err := w.BoltStore.StoreLogs(l)
-	w.noteError(err)
-	return err
+	return w.entries.watch(func() error {
+		if w.storing != nil {
+			w.storing()
+		}
+		return w.BoltStore.StoreLogs(l)
+	})
 }
 
-// noteError notes the outcome of a write.
-func (w *watchedLog) noteError(err error) {
-	if err != nil {
-		w.failed.Store(&err)
-	} else {
-		w.failed.Store(nil)
-	}
-}
-
-// hangs tells whether entries have been on their way to the disk for too long.
+// hangs tells whether something has been on its way to the disk for too long.
 func (w *watchedLog) hangs() bool { return w.storingFor() > w.limit }
 
-// storingFor is for how long entries are being stored now; 0: none are.
-func (w *watchedLog) storingFor() time.Duration {
-	began := w.began.Load()
-	if began == 0 {
-		return 0
+// storingFor is for how long something is being stored now; 0: nothing is.
+func (w *watchedLog) storingFor() time.Duration { return max(w.entries.lasts(), w.votes.lasts()) }
+
+// failure is why the newest entries, or a term or vote, could not be stored; nil: they were.
+func (w *watchedLog) failure() error {
+	if err := cmp.Or(w.entries.failed.Load(), w.votes.failed.Load()); err != nil {
+		return *err
 	}
-	return time.Since(w.opened) - time.Duration(began)
+	return nil
 }
 
-// LogError returns why the newest entries of the log, or a vote, could not be stored; nil when they were.
+// LogError returns why the newest entries of the log, or a term or vote, could not be stored; nil when they were.
 func (n *Node) LogError() error {
 	if n.raft.Load() == nil {
 		return nil
@@ -81,10 +106,7 @@ func (n *Node) LogError() error {
 	if n.diskHangs() {
 		return fmt.Errorf("the disk has not answered for %s", n.store.watched.storingFor().Round(time.Second))
 	}
-	if err := n.store.watched.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
+	return n.store.watched.failure()
 }
 
 // storage is the log, the votes and the snapshots of one node on disk.
@@ -115,7 +137,7 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 			err = errors.Join(err, bolt.Close())
 		}
 	}()
-	watched := &watchedLog{BoltStore: bolt, opened: time.Now()}
+	watched := &watchedLog{BoltStore: bolt}
 	logs, err := raft.NewLogCache(logCacheSize, watched)
 	if err != nil {
 		return nil, fmt.Errorf("log cache: %w", err)

@@ -58,7 +58,7 @@ func (n *Node) startTerm(ctx context.Context, r *raft.Raft) func() {
 func (n *Node) runTerm(ctx context.Context, r *raft.Raft) {
 	for {
 		// Everything older leaders committed must be in our state before we act.
-		err := r.Barrier(barrierWait).Error()
+		err := awaitFuture(r.Barrier(barrierWait), n.batch.ended)
 		if ctx.Err() != nil {
 			return
 		}
