@@ -26,18 +26,21 @@ func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
 	if e.cancel == nil {
 		return
 	}
+	e.drainedBy.Store(netconn.Clock() + int64(over))
 	e.listener.Changing.Lock()
 	e.listener.Shut()
 	all := e.conns.Retire()
 	e.listener.Changing.Unlock()
-	letGoAll(ctx, e.ctx, all, over)
+	if letGoAll(ctx, e.ctx, all, over); ctx.Err() == nil {
+		e.endRotation() // there is none left to be moved
+	}
 }
 
 // letGo cuts a subscriber; false when it may be signing in.
 func (s *sub) letGo(now int64) bool {
 	s.Mu.Lock()
-	if s.held { // it cannot read what it gets now
-		s.held, s.moved = false, now
+	if s.held && s.q.size() > 0 {
+		s.unhold(now)
 	}
 	s.flush()
 	signsIn := s.moved != 0 && now-s.moved < int64(s.edge.cfg.SignInTime)
@@ -85,6 +88,7 @@ func (e *PubEdge) Resume(ctx context.Context) error {
 	if err := e.listener.Open(ctx); err != nil {
 		return fmt.Errorf("pub edge: %w", err)
 	}
+	e.drainedBy.Store(0)
 	e.conns.Resume()
 	e.accept()
 	return nil

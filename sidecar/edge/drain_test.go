@@ -77,6 +77,53 @@ func TestPubDrain_SignIn(t *testing.T) {
 	}
 }
 
+// TestPubDrain_Rotation: a rotation that holds what is published goes on during a drain.
+func TestPubDrain_Rotation(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	for range 3 {
+		subscribe(t, e, "")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		e.Drain(ctx, time.Hour)
+	}()
+	patience.WaitFor(t, "the first is closed", func() bool { return e.Stats().Conns == 2 })
+	e.Rotate(Rotation{Window: 50 * time.Millisecond, Nudge: []byte("nudge"), Hold: true})
+	patience.WaitFor(t, "the rest has moved", func() bool { return e.Stats().OnPrevious == 0 })
+	cancel()
+	<-drained
+}
+
+// TestPubDrain_EndsRotation: when all are closed there is none left to be moved. Who got nothing that it could not read is
+// closed at its turn.
+func TestPubDrain_EndsRotation(t *testing.T) {
+	for name, hold := range map[string]bool{"window": false, "hold": true} {
+		t.Run(name, func(t *testing.T) {
+			e := openPub(t, PubConfig{Shards: 1})
+			subscribe(t, e, "")
+			subscribe(t, e, "")
+			e.Rotate(Rotation{Window: time.Hour, Hold: hold})
+			patience.WaitFor(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+			e.cfg.SignInTime = time.Hour
+			ctx, cancel := context.WithCancel(t.Context())
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				e.Drain(ctx, 0)
+			}()
+			patience.WaitFor(t, "the other is closed", func() bool { return e.Stats().Conns == 1 })
+			cancel()
+			<-drained
+			e.cfg.SignInTime = time.Nanosecond
+			e.Drain(t.Context(), 0)
+			check.Equal(t, e.rotates(), false, "a rotation without subscribers goes on")
+			check.Equal(t, e.Stats().OnPrevious, 0)
+		})
+	}
+}
+
 // TestReqDrain_Busy wants each connection to end between two requests, and never before its answers.
 func TestReqDrain_Busy(t *testing.T) {
 	held := make(chan *Request, 1)

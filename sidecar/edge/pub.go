@@ -36,9 +36,15 @@ type PubEdge struct {
 	delivered   atomic.Uint64
 
 	publications
+	moves
+}
 
+// moves is what has subscribers move to another generation.
+type moves struct {
 	rotating sync.Mutex // one Rotate at a time
 	rotation *rotation
+	// drainedBy is the clock when the last drain has let go of all but those which may be signing in; 0: none.
+	drainedBy atomic.Int64
 }
 
 // publications is what was published, for both ends of publishing and rotating.

@@ -60,7 +60,8 @@ type PubConfig struct {
 	// SignInTime is how long a stock minion may need to sign in: it repeats a request after as long. One of Salt 3008
 	// whose connection ends while it signs in because of a publication never hears anything again. So a rotation waits
 	// until connections are this old (a load balancer that has just seen this node fail may still cut them), and stands
-	// still during a drain; and a drain cuts no sooner than this after a publication under a new key. 5 s
+	// still during a drain that is over sooner; neither holds for one with Rotation.Hold. A drain cuts no sooner than
+	// this after a publication under a new key. 5 s
 	SignInTime time.Duration
 
 	Shards     int // workers. One per CPU, at most 16

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +26,14 @@ type Rotation struct {
 // rotation moves the subscribers of one generation to the next.
 type rotation struct {
 	hurry chan struct{} // closed: move the rest at once
+	once  sync.Once
 	done  chan struct{}
 	left  atomic.Int64 // subscribers still to be moved
 	mute  atomic.Bool  // they get no nudge any more
 }
+
+// rush moves the rest at once.
+func (r *rotation) rush() { r.once.Do(func() { close(r.hurry) }) }
 
 // rotateStep is the shortest time between two steps of a rotation or drain.
 const rotateStep = 5 * time.Millisecond
@@ -96,7 +101,7 @@ func (e *PubEdge) finishLocked() {
 	if e.rotation == nil {
 		return
 	}
-	close(e.rotation.hurry)
+	e.rotation.rush()
 	<-e.rotation.done
 	e.mu.Lock()
 	e.rotation = nil
@@ -107,11 +112,15 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 	defer e.wg.Done()
 	defer close(r.done)
 	to, _ := e.current()
+	drains := func() bool { return false }
 	if !how.Hold {
+		drains = e.drainsBefore(netconn.Clock() + int64(how.Window))
+		// then they cannot read any more what is published
+		defer time.AfterFunc(how.Window+how.Late, r.rush).Stop()
 		how.Window -= e.awaitAge(old, how.Window, r.hurry)
 	}
 	stands := how.stands()
-	paused := func(now time.Time) bool { return e.conns.Draining() || stands(now) }
+	paused := func(now time.Time) bool { return drains() || stands(now) }
 	spread(context.Background(), len(old), how.Window, r.hurry, paused, func(i int) {
 		if s := old[i]; !r.mute.Load() {
 			s.shard.mu.Lock()
@@ -147,6 +156,15 @@ func (e *PubEdge) awaitAge(all []*sub, window time.Duration, hurry <-chan struct
 	case <-time.After(wait):
 	}
 	return wait
+}
+
+// drainsBefore tells whether a drain is under way that lets go of the last subscriber before a rotation's end: those
+// which have not moved need not sign in twice. A longer drain would leave too many for the end of the rotation.
+func (e *PubEdge) drainsBefore(end int64) func() bool {
+	return func() bool {
+		by := e.drainedBy.Load()
+		return netconn.Clock() < by && by < end
+	}
 }
 
 // stands says when a rotation that begins now makes a pause.

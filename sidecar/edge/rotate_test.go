@@ -1,9 +1,12 @@
 package edge
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"saltclusterd/integration/check"
@@ -309,6 +312,115 @@ func TestRotateHold_QueueFull(t *testing.T) {
 		if i < 30 { // the newest may still wait
 			next(t, c[1], fmt.Sprint(i))
 		}
+	}
+	for _, s := range e.conns.All() {
+		if s.letGo(s.moved + int64(e.cfg.SignInTime) - 1) {
+			t.Error("one is cut while it signs in")
+		}
+	}
+}
+
+// TestRotateHold_Told: who has read something that was held signs in because of that, and needs no nudge.
+func TestRotateHold_Told(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	c := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
+	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge"), Hold: true})
+	patience.WaitFor(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+	next(t, c[0], "nudge")
+	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
+	for _, s := range e.conns.All() {
+		if s.Mu.Lock(); s.held {
+			s.unhold(netconn.Clock())
+		}
+		s.Mu.Unlock()
+	}
+	next(t, c[1], "old")
+	e.Rotate(Rotation{}) // has the first end
+	e.Publish(pub("2"))
+	next(t, c[1], "2")
+}
+
+// TestRotateHold_Ping: a held subscriber that asks whether we live is answered, and gets nothing else. A drain lets it
+// read what waits, and closes it when it has had the time to sign in.
+func TestRotateHold_Ping(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	first := subscribe(t, e, "")
+	asks := dialRaw(t, e)
+	_, err := asks.Write(zmtp.AppendSubscription(hello("SUB"), nil, true))
+	require.NoError(t, err)
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 2 })
+	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge"), Hold: true})
+	e.cfg.SignInTime = time.Hour
+	next(t, first, "nudge")
+	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
+	next(t, first, "new")
+	heard := ""
+	hear := func(want string) {
+		t.Helper()
+		for buf := make([]byte, 1<<10); !strings.Contains(heard, want); {
+			n, err := asks.Read(buf)
+			require.NoError(t, err)
+			heard += string(buf[:n])
+		}
+	}
+	for _, context := range []string{"one", "two"} {
+		_, err = asks.Write(zmtp.AppendPing(nil, 0, []byte(context)))
+		require.NoError(t, err)
+		hear(context)
+	}
+	check.Equal(t, strings.Contains(heard, "old"), false, "got what was held")
+	drained := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(drained)
+		e.Drain(ctx, 0)
+	}()
+	hear("old")
+	cancel()
+	<-drained
+	check.Equal(t, e.conns.Len(), 2, "connections") // both may be signing in
+}
+
+// TestRotate_Drain: a rotation stands still during a drain that is over before it is, unless it holds what is published,
+// and always ends in time.
+func TestRotate_Drain(t *testing.T) {
+	for name, c := range map[string]struct {
+		drain time.Duration
+		hold  bool
+		left  int64 // after half of the window
+	}{
+		"none":           {0, false, 5},
+		"within":         {50 * time.Second, false, 9},
+		"longer":         {time.Hour, false, 5},
+		"within, hold":   {50 * time.Second, true, 5},
+		"over long ago":  {-time.Second, false, 5},
+		"over just then": {30 * time.Second, false, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, err := NewPubEdge(PubConfig{Addrs: []string{"127.0.0.1:0"}})
+				require.NoError(t, err)
+				r := &rotation{hurry: make(chan struct{}), done: make(chan struct{})}
+				r.mute.Store(true)
+				old := make([]*sub, 10)
+				for i := range old {
+					old[i] = &sub{since: netconn.Clock() - int64(time.Hour)}
+				}
+				r.left.Store(10)
+				check.Equal(t, e.beginGeneration(r), true, "begun")
+				if c.drain != 0 {
+					e.drainedBy.Store(netconn.Clock() + int64(c.drain))
+				}
+				began := time.Now()
+				go e.rotate(r, old, Rotation{Window: time.Minute, Hold: c.hold})
+				time.Sleep(30*time.Second - time.Millisecond)
+				check.Equal(t, r.left.Load(), c.left, "left in the middle")
+				<-r.done
+				if took := time.Since(began); took > time.Minute || r.left.Load() != 0 {
+					t.Errorf("%d left after %s", r.left.Load(), took)
+				}
+			})
+		})
 	}
 }
 

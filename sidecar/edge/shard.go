@@ -66,8 +66,7 @@ func (h *shard) round() {
 		case s.blocked && s.behind():
 			s.Cut(netconn.ReasonSlow)
 		case s.held && s.behind(): // more than may wait: now, before it is too much
-			s.held = false
-			s.flush()
+			s.unhold(netconn.Clock())
 		default:
 			s.flush()
 		}

@@ -36,7 +36,8 @@ type sub struct {
 
 // moving is what a rotation does with a subscriber.
 type moving struct {
-	held  bool  // nothing is written before it is moved
+	held  bool  // no publication is written before it is moved
+	told  bool  // it got one of the new generation before it is moved, and signs in because of that
 	moved int64 // clock when it last got a reason to sign in; 0: never
 }
 
@@ -120,8 +121,13 @@ func (s *sub) pong(encoded []byte) {
 		return
 	}
 	s.ponging = s.blocked
-	s.held = false // who asks whether we live must not wait
 	s.insert(answer)
+	if s.held { // the answer alone, at once: a publication would be a reason to sign in
+		n, _ := s.Write(encoded)
+		if s.took(max(n, 0)); n < len(encoded) {
+			s.unhold(netconn.Clock())
+		}
+	}
 	s.flush()
 }
 
@@ -249,11 +255,17 @@ func (s *sub) lockMatched() {
 func (s *sub) hold() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.held = !s.blocked
+	s.held, s.told = !s.blocked, false
+}
+
+// unhold writes what waits for a held subscriber. It cannot read that, and signs in. Wants Mu.
+func (s *sub) unhold(now int64) {
+	s.held, s.told, s.moved = false, true, now
+	s.flush()
 }
 
 // move takes the subscriber to another generation: it gets everything of the
-// old one up to now, then the nudge, then the new one. Wants shard.mu.
+// old one up to now, then the nudge unless it signs in already, then the new one. Wants shard.mu.
 func (s *sub) move(to *generation, nudge []byte) {
 	s.lockMatched()
 	defer s.Mu.Unlock()
@@ -265,8 +277,11 @@ func (s *sub) move(to *generation, nudge []byte) {
 	}
 	unfiltered := s.q.open() != nil
 	s.q.leave(s.feed)
-	s.nudge(nudge, unfiltered)
-	s.moved = netconn.Clock()
+	if !s.told {
+		s.nudge(nudge, unfiltered)
+		s.moved = netconn.Clock()
+	}
+	s.told = false
 	if s.feed = next; unfiltered {
 		s.q.follow(next)
 	}

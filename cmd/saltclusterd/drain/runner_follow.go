@@ -11,8 +11,9 @@ import (
 const (
 	// resignEvery is how often a draining node checks whether it was made leader again.
 	resignEvery = 2 * time.Second
-	// requestGrace is how much longer than drain_time a stop waits for requests in flight.
-	requestGrace = 5 * time.Second
+	// stopGrace is how much longer than drain_time a stop waits: for requests in flight, and for minions which, in the
+	// last moment of drain_time, got a publication that they sign in for. These need 5 s (edge.PubConfig.SignInTime).
+	stopGrace = 8 * time.Second
 )
 
 // AwaitUndrained returns when minions may connect: a node that was drained before a restart stays drained. It calls
@@ -200,7 +201,7 @@ func (r *Runner) DrainForStop(ctx context.Context) {
 	r.stopDrain()
 	r.announceDrain()
 	r.cfg.Resign(ctx)
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.AnnounceTime+r.cfg.DrainTime+requestGrace)
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.AnnounceTime+r.cfg.DrainTime+stopGrace)
 	defer cancel()
 	if !r.cfg.Routes().OthersServe(r.cfg.Self) { // the sooner they are disconnected, the sooner a node is here again
 		r.emptyPorts(ctx, 0, 0)

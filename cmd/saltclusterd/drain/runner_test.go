@@ -83,6 +83,7 @@ func (l *fakeLog) Watch(ctx context.Context) <-chan struct{} {
 type fakePort struct {
 	mu    sync.Mutex
 	conns int
+	late  time.Duration   // how much longer than wanted a drain takes
 	over  []time.Duration // of the drains that began
 }
 
@@ -90,7 +91,7 @@ func (p *fakePort) Drain(ctx context.Context, over time.Duration) {
 	p.mu.Lock()
 	p.over = append(p.over, over)
 	p.mu.Unlock()
-	if backoff.Sleep(ctx, over) {
+	if backoff.Sleep(ctx, over+p.late) {
 		p.set(0)
 	}
 }
@@ -321,18 +322,20 @@ func TestAwaitUndrained(t *testing.T) {
 }
 
 func TestDrainForStop(t *testing.T) {
+	const signIn = 6 * time.Second // and until it is noticed
 	for name, c := range map[string]struct {
 		others, connected bool
-		took, over        time.Duration
+		took, over, late  time.Duration
 	}{
-		"others serve":   {true, true, announceTime + drainTime, drainTime},
-		"no connections": {true, false, drainTime, drainTime},
-		"no other node":  {false, true, 0, 0},
+		"others serve":   {true, true, announceTime + drainTime, drainTime, 0},
+		"no connections": {true, false, drainTime, drainTime, 0},
+		"no other node":  {false, true, 0, 0, 0},
+		"some sign in":   {true, true, announceTime + drainTime + signIn, drainTime, signIn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newTestNode(t)
-				n.others = c.others
+				n.others, n.pub.late = c.others, c.late
 				if !c.connected {
 					n.pub.set(0)
 					n.req.set(0)
