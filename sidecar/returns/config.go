@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/spool"
 )
 
 // Why a return was not taken. What the journal says (spool.ErrFull, the disk's errors) is passed on.
@@ -96,6 +97,9 @@ type Config struct {
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
+
+	disk spool.Disk    // of the journals, in tests
+	hang time.Duration // see spool.Config
 }
 
 func (c *Config) setDefaults() error {

@@ -55,6 +55,7 @@ func TestHandOff_Refused(t *testing.T) {
 func TestMasterMayTake(t *testing.T) {
 	for err, want := range map[error]bool{
 		spool.ErrTooLarge: true, spool.ErrBusy: true, spool.ErrFull: false, spool.ErrClosed: false,
+		spool.ErrHangs:                   false,
 		errors.New("input/output error"): false,
 	} {
 		if MasterMayTake(err) != want {

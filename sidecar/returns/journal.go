@@ -40,6 +40,7 @@ func (s *Service) newJournal(name string, maxBytes int64, consumers ...spool.Con
 	c := spool.Config{
 		Dir: s.path(name), MaxBytes: maxBytes, SegmentBytes: min(32<<20, max(maxBytes/8, 1<<16)), KeepBytes: keepBytes,
 		BatchRecords: batchRecords, BatchBytes: batchBytes, Consumers: consumers, Logger: s.c.Logger.With("journal", name),
+		Disk: s.c.disk, Hang: s.c.hang,
 	}
 	if s.c.Registerer != nil {
 		own := prometheus.NewRegistry()

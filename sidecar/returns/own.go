@@ -80,10 +80,12 @@ func needsPython(err error) bool {
 
 func (s *Service) toPython(ctx context.Context, rec spool.Record) error {
 	rec.Attachment = nil
-	if err := s.python.spool.Append(ctx, rec); err != nil {
+	// Once, though it is tried again when the disk does not answer in time. This node knows the load itself as taken.
+	key := s.window.Key(pythonName+"/"+rec.Minion, rec.Load)
+	err := awaitDone(ctx, func(done func(error)) { s.appendRecord(s.python, key, rec, "deferred", done) })
+	if err != nil {
 		return fmt.Errorf("hand to the salt-master: %w", err)
 	}
-	s.metrics.count("deferred")
 	return nil
 }
 

@@ -62,6 +62,7 @@ func (k *stuck) putStuckAside(ctx context.Context, rec spool.Record, err error) 
 // concernsAll says whether an error is certainly not that of one directory.
 func concernsAll(err error) bool {
 	return durable.IsWholeDiskError(err) || slices.ContainsFunc([]error{
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull, spool.ErrBusy, spool.ErrClosed,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull, spool.ErrBusy, spool.ErrHangs,
+		spool.ErrClosed,
 	}, func(is error) bool { return errors.Is(err, is) })
 }

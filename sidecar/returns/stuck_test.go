@@ -51,7 +51,9 @@ func TestNotStuck(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("a")
 	s.stuck.s.stuckAfter = 0
-	for _, err := range []error{syscall.ENOSPC, &os.PathError{Op: "mkdir", Path: "jobs", Err: syscall.EROFS}} {
+	for _, err := range []error{
+		syscall.ENOSPC, &os.PathError{Op: "mkdir", Path: "jobs", Err: syscall.EROFS}, spool.ErrHangs,
+	} {
 		if got := s.stuck.putStuckAside(t.Context(), spool.Record{Seq: 1}, err); got != err {
 			t.Errorf("%v became %v", err, got)
 		}

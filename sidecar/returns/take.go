@@ -31,13 +31,13 @@ func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 		return
 	}
 	reply := plan.Reply // what waits for the disk does not hold the plan
-	s.own.spool.Go(rec, s.settleClaim(key, "taken", func(err error) {
+	s.appendClaimed(s.own, key, rec, "taken", func(err error) {
 		if err != nil {
 			s.metrics.countFailed(err)
 			reply = nil
 		}
 		done(reply, err)
-	}))
+	})
 }
 
 // same answers a load that has come twice.
@@ -128,7 +128,17 @@ func (s *Service) Defer(r Request, done func(reply []byte, err error)) {
 // Answered notes that the local master has answered a return: the same load, kept elsewhere because this node took too
 // long, is a duplicate.
 func (s *Service) Answered(minion string, load []byte) {
-	if key := s.window.Key(minion, load); s.window.Claim(key, func(error) {}) {
+	s.noteTaken(s.window.Key(minion, load))
+}
+
+// noteTaken notes that a load was taken, also when whoever is taking it now fails.
+func (s *Service) noteTaken(key once.Key) {
+	again := func(err error) {
+		if err != nil {
+			s.noteTaken(key)
+		}
+	}
+	if s.window.Claim(key, again) {
 		s.window.Settle(key, nil)
 	}
 }
@@ -143,19 +153,20 @@ func (s *Service) appendRecord(j *journal, key once.Key, rec spool.Record, outco
 		done(err)
 	}
 	if s.window.Claim(key, same) {
-		j.spool.Go(rec, s.settleClaim(key, outcome, done))
+		s.appendClaimed(j, key, rec, outcome, done)
 	}
 }
 
-// settleClaim returns what a journal calls when it has a record, or failed: it settles the claim first.
-func (s *Service) settleClaim(key once.Key, outcome string, done func(error)) func(error) {
-	return func(err error) {
+// appendClaimed appends a record whose key is claimed, and settles the claim. What the journal has refused and has
+// after all counts as taken: its copy may come from another node.
+func (s *Service) appendClaimed(j *journal, key once.Key, rec spool.Record, outcome string, done func(error)) {
+	j.spool.Go(rec, func(err error) {
 		s.window.Settle(key, err)
 		if err == nil {
 			s.metrics.count(outcome)
 		}
 		done(err)
-	}
+	}, func() { s.noteTaken(key) })
 }
 
 // answerMinion calls done for a return whose journal has answered.
@@ -222,7 +233,7 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key once.Key, done fun
 		s.c.Logger.Warn("return of another node is left to the salt-master", "node", rec.From, "minion", rec.Minion, "jid",
 			rec.JID, "err", err)
 	}
-	j.spool.Go(own, s.settleClaim(key, outcome, done))
+	s.appendClaimed(j, key, own, outcome, done)
 }
 
 // isFiled says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the

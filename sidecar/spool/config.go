@@ -66,6 +66,8 @@ type Disk struct {
 	Names func(dir string) error // brings the names in a directory to the disk
 	All   func()                 // brings all file systems to their disks
 	Boot  string                 // another boot id
+
+	Remove func(path string) error // of a segment, while the journal is in use
 }
 
 func (c *Config) setDefaults() error {
@@ -89,6 +91,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Disk.Sync == nil {
 		c.Disk.Sync = (*os.File).Sync
+	}
+	if c.Disk.Remove == nil {
+		c.Disk.Remove = os.Remove
 	}
 	if c.Disk.Names == nil {
 		c.Disk.Names = durable.SyncDir

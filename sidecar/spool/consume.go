@@ -242,17 +242,20 @@ func (k *consumer) mustRewind(err error) bool {
 // goBack begins again with what is not done for good, if it has to.
 func (k *consumer) goBack() {
 	k.s.mu.Lock()
-	defer k.s.mu.Unlock()
-	if !k.rewind {
+	rewind, durable := k.rewind, k.durable
+	if rewind {
+		k.rewind, k.done, k.left = false, durable, nil
+	}
+	k.s.mu.Unlock() // the disk may not answer
+	if !rewind {
 		return
 	}
-	k.rewind, k.done, k.left = false, k.durable, nil
 	if k.Once {
-		if err := k.cursor.advanceTo(k.durable); err != nil {
+		if err := k.cursor.advanceTo(durable); err != nil {
 			k.s.c.Logger.Warn("journal's position not written", "consumer", k.Name, "err", err)
 		}
 	}
-	k.s.c.Logger.Warn("journal's consumer starts over because the disk has failed", "consumer", k.Name, "index", k.durable)
+	k.s.c.Logger.Warn("journal's consumer starts over because the disk has failed", "consumer", k.Name, "index", durable)
 }
 
 // waitGrown ends with d, the spool, or grown.

@@ -50,6 +50,12 @@ func (l *segmentLog) removeSegment(i int) {
 	l.segments = append(l.segments[:i:i], l.segments[i+1:]...)
 }
 
+// putBack is for one that was the oldest, and is again.
+func (l *segmentLog) putBack(g *segment) {
+	l.bytes += g.size
+	l.segments = append([]*segment{g}, l.segments...)
+}
+
 // growLast takes the bytes of so many records into the last segment.
 func (l *segmentLog) growLast(bytes int64, records int) {
 	l.lastSegment().size += bytes

@@ -21,7 +21,7 @@ type Spool struct {
 	wg     sync.WaitGroup
 	wake   chan struct{} // tells the writer that something waits
 
-	disk   sync.Mutex // held while a group is written and while the active segment is put aside
+	disk   sync.Mutex // held while a group is written and while segments are removed
 	active *os.File   // file of the last segment; nil when the next group must start a new one
 
 	mu      sync.Mutex // guards what follows
@@ -101,6 +101,8 @@ func (s *Spool) takeLock() error {
 }
 
 func (s *Spool) closeFiles() {
+	s.disk.Lock() // not while a segment is being removed: the next process may write to it
+	defer s.disk.Unlock()
 	s.mu.Lock()
 	s.gone = true
 	s.mu.Unlock()

@@ -243,7 +243,7 @@ func TestRefusals(t *testing.T) {
 	}
 	busy := false
 	for i := range 20 {
-		s.Go(record(i), func(err error) { busy = busy || errors.Is(err, ErrBusy) })
+		s.Go(record(i), func(err error) { busy = busy || errors.Is(err, ErrBusy) }, nil)
 	}
 	if !busy {
 		t.Error("never busy")
@@ -427,7 +427,7 @@ func TestGather(t *testing.T) {
 }
 
 // TestDiskHangs: what waits for a disk that does not answer is refused once, and so is what comes then. What the disk
-// has taken is delivered when it answers, and the journal goes on.
+// has taken is delivered when it answers, whoever brought it is told, and the journal goes on.
 func TestDiskHangs(t *testing.T) {
 	k, answers := &sink{}, make(chan struct{})
 	s := open(t, Config{Dir: t.TempDir(), Hang: 20 * time.Millisecond, Consumers: []Consumer{{Name: "a", Consume: k.consume}},
@@ -436,12 +436,18 @@ func TestDiskHangs(t *testing.T) {
 			return f.Sync()
 		}}})
 	var mu sync.Mutex
-	told := map[int][]error{}
+	told, late := map[int][]error{}, map[int]int{}
 	begin := func(n int) {
-		s.Go(record(n), func(err error) {
+		done := func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			told[n] = append(told[n], err)
+		}
+		s.Go(record(n), done, func() {
+			mu.Lock()
+			late[n]++
+			mu.Unlock()
+			s.Go(record(n), done, nil) // none is taken before
 		})
 	}
 	begin(0)
@@ -463,11 +469,14 @@ func TestDiskHangs(t *testing.T) {
 	}
 	close(answers)
 	patience.WaitFor(t, "the journal takes records", func() bool { return s.Append(context.Background(), record(3)) == nil })
-	patience.WaitFor(t, "delivered", func() bool { return len(k.records()) == 2 })
+	patience.WaitFor(t, "delivered", func() bool { return len(k.records()) >= 2 })
 	mu.Lock()
 	defer mu.Unlock()
-	if st := s.Stats(); st.State != StateOK || len(told[0]) != 1 || waitingBytes(s) != 0 {
+	if st := s.Stats(); st.State != StateOK || len(told[0]) != 2 || waitingBytes(s) != 0 {
 		t.Errorf("%+v, told %v", st, told)
+	}
+	if late[0] != 1 || len(late) != 1 || !errors.Is(errors.Join(told[0][1:]...), ErrHangs) {
+		t.Errorf("on disk after all: %v, told %v", late, told)
 	}
 }
 

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"saltclusterd/signal"
@@ -18,14 +15,7 @@ type waiter struct {
 	rec  Record
 	body []byte
 	done func(error)
-	told atomic.Bool // done was called
-}
-
-// end calls done, once.
-func (w *waiter) end(err error) {
-	if w.told.CompareAndSwap(false, true) {
-		w.done(err)
-	}
+	late func() // see Go; may be nil
 }
 
 // diskBytes is what the record takes on disk.
@@ -69,7 +59,7 @@ func sizeOf(group []*waiter) (size int64) {
 // Append returns nil when the record is on disk. When ctx ends earlier the record may still get there.
 func (s *Spool) Append(ctx context.Context, r Record) error {
 	result := make(chan error, 1)
-	s.Go(r, func(err error) { result <- err })
+	s.Go(r, func(err error) { result <- err }, nil)
 	select {
 	case err := <-result:
 		return err
@@ -79,12 +69,13 @@ func (s *Spool) Append(ctx context.Context, r Record) error {
 }
 
 // Go is Append without waiting: done is called exactly once, from this goroutine when the record is refused at once and
-// from the spool's own otherwise, where it must not block. The spool owns r.Load from now on.
-func (s *Spool) Go(r Record, done func(error)) {
+// from the spool's own otherwise, where it must not block. late, if not nil, is called like it when a record that was
+// refused with ErrHangs is on disk after all, before the spool takes another one. The spool owns r.Load from now on.
+func (s *Spool) Go(r Record, done func(error), late func()) {
 	body, err := appendRecord(make([]byte, 0, 64+len(r.Load)+len(r.Minion)+len(r.JID)), &r)
 	if err == nil {
 		r.Load = body[len(body)-len(r.Load):] // one copy is enough
-		err = s.enqueueRecord(&waiter{rec: r, body: body, done: done})
+		err = s.enqueueRecord(&waiter{rec: r, body: body, done: done, late: late})
 	}
 	if err != nil {
 		s.metrics.countRefused(err)
@@ -153,15 +144,21 @@ func (s *Spool) takeGroup() (group []*waiter, end bool) {
 // commitGroup brings a group onto the disk and tells its waiters.
 func (s *Spool) commitGroup(group []*waiter) {
 	start := time.Now()
-	s.disk.Lock()
 	s.mu.Lock()
 	s.waiting.writing = group[0]
 	s.mu.Unlock()
 	hangs := time.AfterFunc(s.c.Hang, func() { s.giveUp(group) })
+	s.disk.Lock() // which whoever removes a segment may have, and hang
 	size, err := s.writeGroup(group)
 	hangs.Stop()
 	s.mu.Lock()
 	s.waiting.writing = nil
+	refused := errors.Is(s.fault, ErrHangs) // by giveUp
+	s.mu.Unlock()
+	if refused && err == nil {
+		tellLate(group)
+	}
+	s.mu.Lock()
 	s.waiting.bytes -= sizeOf(group)
 	changed := (s.fault == nil) != (err == nil)
 	s.fault = err
@@ -183,8 +180,21 @@ func (s *Spool) commitGroup(group []*waiter) {
 	} else if changed {
 		s.c.Logger.Info("journal writable again", "path", s.c.Dir)
 	}
+	if refused {
+		return
+	}
 	for _, w := range group {
-		w.end(err)
+		w.done(err)
+	}
+}
+
+// tellLate tells whose records were refused that they are on disk. No other record is taken until then, so that none of
+// them is taken twice.
+func tellLate(group []*waiter) {
+	for _, w := range group {
+		if w.late != nil {
+			w.late()
+		}
 	}
 }
 
@@ -204,7 +214,7 @@ func (s *Spool) giveUp(group []*waiter) {
 	s.c.Logger.Error("journal not writable, nothing is acknowledged", "path", s.c.Dir, "err", ErrHangs)
 	for _, w := range slices.Concat(group, queued) {
 		s.metrics.countRefused(ErrHangs)
-		w.end(ErrHangs)
+		w.done(ErrHangs)
 	}
 }
 
@@ -263,11 +273,18 @@ func (s *Spool) activeSegment(group []*waiter) (*segment, error) {
 // dropEmpty removes a last segment without records, whose number a new one would share.
 func (s *Spool) dropEmpty() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.segments); n > 0 && s.segments[n-1].first == s.next {
-		if os.Remove(filepath.Join(s.c.Dir, s.segments[n-1].name)) == nil {
-			s.removeSegment(n - 1)
-		}
+	n := len(s.segments)
+	if n == 0 || s.segments[n-1].first != s.next {
+		s.mu.Unlock()
+		return
+	}
+	g := s.segments[n-1]
+	s.removeSegment(n - 1)
+	s.mu.Unlock()
+	if s.removeFile(g) != nil {
+		s.mu.Lock()
+		s.addSegment(g, g.size)
+		s.mu.Unlock()
 	}
 }
 
