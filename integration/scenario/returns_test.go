@@ -207,6 +207,7 @@ func published(t *testing.T, c *lab.Cluster) func(more float64) {
 func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	marks := logSizes(t, c)
+	labtest.Must(t, c.Answering(ctx, c.Nodes[0])) // a minion that is away gets no job from before its twin signs in
 	asker := twin(t, c, c.Minions[0])
 	for i, n := range c.Nodes {
 		out := published(t, c)
@@ -281,6 +282,7 @@ func eventsWaiting(ctx context.Context, n *lab.Node) (waiting uint64, err error)
 func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead := c.Nodes[1]
+	labtest.Must(t, c.Answering(ctx, dead)) // as above
 	asker := twin(t, c, c.Minions[0])
 	published := asker.publishes(t, dead, "test.ping")
 	inCache(t, c, c.Nodes[0], published, time.Minute)
