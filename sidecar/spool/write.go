@@ -147,10 +147,16 @@ func (s *Spool) commitGroup(group []*waiter) {
 	s.mu.Lock()
 	s.waiting.writing = group[0]
 	s.mu.Unlock()
-	hangs := time.AfterFunc(s.c.Hang, func() { s.giveUp(group) })
+	gaveUp := make(chan struct{})
+	hangs := time.AfterFunc(s.c.Hang, func() {
+		defer close(gaveUp)
+		s.giveUp(group)
+	})
 	s.disk.Lock() // which whoever removes a segment may have, and hang
 	size, err := s.writeGroup(group)
-	hangs.Stop()
+	if !hangs.Stop() {
+		<-gaveUp // it has told all of them
+	}
 	s.mu.Lock()
 	s.waiting.writing = nil
 	refused := errors.Is(s.fault, ErrHangs) // by giveUp
