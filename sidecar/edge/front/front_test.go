@@ -102,6 +102,20 @@ func TestEnd(t *testing.T) {
 	}
 }
 
+// newLink is a front with one link, whose hands are shaken, and what its peer has.
+func newLink(t *testing.T) (f *Front, l *Link, inside *tls.Conn) {
+	t.Helper()
+	ca := tlstest.NewCA(t, "authority")
+	f = New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
+	server, client := tcpPair(t)
+	l, err := f.Divert(server, nil, netip.Addr{})
+	require.NoError(t, err)
+	inside = tls.Client(client, ca.Client(""))
+	require.NoError(t, inside.Handshake())
+	awaitReady(t, l)
+	return f, l, inside
+}
+
 // awaitReady waits until hands are shaken.
 func awaitReady(t *testing.T, l *Link) {
 	t.Helper()
@@ -114,14 +128,7 @@ func awaitReady(t *testing.T, l *Link) {
 // TestLink_Write writes more than sockets hold, in buffers of many sizes, to a peer that reads nothing until the write
 // deadline has passed. Then it gets all of it, in order, and an end that TLS announces.
 func TestLink_Write(t *testing.T) {
-	ca := tlstest.NewCA(t, "authority")
-	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
-	server, client := tcpPair(t)
-	l, err := f.Divert(server, nil, netip.Addr{})
-	require.NoError(t, err)
-	inside := tls.Client(client, ca.Client(""))
-	require.NoError(t, inside.Handshake())
-	awaitReady(t, l)
+	f, l, inside := newLink(t)
 	all := make([]byte, 16<<20)
 	for i := range all {
 		all[i] = byte(i>>8 ^ i)
@@ -168,14 +175,7 @@ func TestLink_Write(t *testing.T) {
 
 // TestLink_TwoWriters: of two that wait for room the second one ends, too, when the first has written everything.
 func TestLink_TwoWriters(t *testing.T) {
-	ca := tlstest.NewCA(t, "authority")
-	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
-	server, client := tcpPair(t)
-	l, err := f.Divert(server, nil, netip.Addr{})
-	require.NoError(t, err)
-	inside := tls.Client(client, ca.Client(""))
-	require.NoError(t, inside.Handshake())
-	awaitReady(t, l)
+	f, l, inside := newLink(t)
 	var mu sync.Mutex // as Conn.Mu
 	left, asked := 16<<20, 0
 	write := func() bool {
@@ -210,13 +210,8 @@ func TestLink_TwoWriters(t *testing.T) {
 
 // TestOutput_Bounded: what crypto/tls answers a peer that reads nothing costs no more than maxOutput.
 func TestOutput_Bounded(t *testing.T) {
-	ca := tlstest.NewCA(t, "authority")
-	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
-	server, client := tcpPair(t)
-	l, err := f.Divert(server, nil, netip.Addr{})
-	require.NoError(t, err)
-	require.NoError(t, tls.Client(client, ca.Client("")).Handshake())
-	awaitReady(t, l)
+	f, l, _ := newLink(t)
+	var err error
 	for n := 0; err == nil && n < 1<<30; n += recordRoom {
 		_, err = l.out.write(make([]byte, recordRoom)) // as for a key update
 	}
@@ -233,13 +228,7 @@ func TestOutput_Bounded(t *testing.T) {
 // TestLink_WriteLeavesNothing: the kernel waits for no record after the last one. (The race detector's Send does not ask
 // it to wait for any.)
 func TestLink_WriteLeavesNothing(t *testing.T) {
-	ca := tlstest.NewCA(t, "authority")
-	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
-	server, client := tcpPair(t)
-	l, err := f.Divert(server, nil, netip.Addr{})
-	require.NoError(t, err)
-	require.NoError(t, tls.Client(client, ca.Client("")).Handshake())
-	awaitReady(t, l)
+	f, l, _ := newLink(t)
 	for _, size := range []int{1, recordRoom, recordRoom + 1, 2 * recordRoom, 2*recordRoom + 100} {
 		_, err := l.Write(make([]byte, size/2), make([]byte, size-size/2))
 		require.NoError(t, err)
